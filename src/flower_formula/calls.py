@@ -1,0 +1,296 @@
+"""Functions, sums over an index, lists and matrices: the parts of a formula that bind names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from flower_formula import ast, lists, ranges, values
+from flower_formula.environment import Definition, Environment
+from flower_formula.errors import FormulaError, ShapeError
+from flower_formula.indexing import RANGE_LIMIT, Family, IndexRange
+from flower_formula.names import spelled
+from flower_formula.values import Value, both, scalar
+
+if TYPE_CHECKING:
+    from flower_formula.evaluator import Evaluator
+
+
+ELEMENTWISE: dict[str, Callable[[Tensor], Tensor]] = {
+    "exp": torch.exp,
+    "log": torch.log,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tan": torch.tan,
+    "tanh": torch.tanh,
+    "sinh": torch.sinh,
+    "cosh": torch.cosh,
+    "sigmoid": lambda x: 1 / (1 + torch.exp(-x)),
+    "erf": torch.erf,
+    "relu": lambda x: torch.where(x > 0, x, torch.zeros_like(x)),
+    "sign": torch.sign,
+}
+
+
+def call(evaluator: Evaluator, node: ast.Call) -> Value:
+    """A function applied: one that a formula defines, or one that mathematics knows."""
+    own = [
+        e
+        for e in evaluator.env.formula.equations
+        if e.name == node.name and e.parameters is not None
+    ]
+    if own or node.name in evaluator.library:
+        return _defined(evaluator, node, own)
+    if node.name in ("concat", "max", "min"):
+        return lists.list_function(evaluator, node)
+    arguments = [evaluator.value(argument) for argument in node.arguments]
+    if node.name == "mod":
+        _count(node, 2)
+        (a, b), axes = values.align(*arguments)
+        return Value(torch.remainder(a, b), axes, 0)
+    _count(node, 1)
+    argument = arguments[0]
+    if node.name == "softmax":
+        return _softmax(evaluator, node, argument)
+    if node.over is not None:
+        raise FormulaError(f"{node.name} has no index", node.span)
+    return values.apply(argument, ELEMENTWISE[node.name])
+
+
+def _count(node: ast.Call, number: int) -> None:
+    if len(node.arguments) != number:
+        raise FormulaError(
+            f"{node.name} takes {number} argument{'s' * (number > 1)}, not {len(node.arguments)}",
+            node.span,
+        )
+
+
+def _softmax(evaluator: Evaluator, node: ast.Call, argument: Value) -> Value:
+    if node.over is not None:
+        bound = evaluator.env.indices.get(node.over)
+        axis = bound.axes[0] if bound is not None and bound.axes else None
+        if axis is None or axis not in argument.axes:
+            raise FormulaError(f"the argument does not depend on {spelled(node.over)}", node.span)
+        return values.softmax(argument, axis)
+    if argument.rank == 0:
+        raise FormulaError(
+            "softmax of a number: it is not clear over which index it runs",
+            node.span,
+            "write softmax_j(e_{ij}), or softmax(e)_j on a vector",
+        )
+    return values.softmax(argument, None)
+
+
+# -- functions that formulas define ------------------------------------------------------------
+
+
+def _defined(evaluator: Evaluator, node: ast.Call, own: list[ast.Equation]) -> Value:
+    """Computes the other formula with its parameters bound; its sizes follow from the shapes of
+    the arguments.
+    """
+    outer = evaluator.env
+    definition = (
+        Definition(outer.formula, outer.declarations) if own else evaluator.library[node.name]
+    )
+    equations = own or [e for e in definition.formula.equations if e.name == node.name]
+    parameters = equations[0].parameters or ()
+    if len(parameters) != len(node.arguments):
+        raise FormulaError(
+            f"{node.name} takes {len(parameters)} arguments "
+            f"({', '.join(map(spelled, parameters))}), "
+            f"not {len(node.arguments)}",
+            node.span,
+        )
+    bound = {
+        name: evaluator.value(argument)
+        for name, argument in zip(parameters, node.arguments, strict=True)
+    }
+    sizes = _sizes(evaluator, node, definition, bound)
+    tensors = bound | _other_symbols(evaluator, node, definition, bound)
+    inner = Environment(definition.formula, definition.declarations, tensors, sizes)
+    return _inside(evaluator, node, node.name, definition, inner, equations).value
+
+
+def _inside(
+    evaluator: Evaluator,
+    node: ast.Node,
+    name: str,
+    definition: Definition,
+    inner: Environment,
+    equations: list[ast.Equation],
+) -> Family:
+    """Computes equations of another formula in an environment of its own."""
+    outer = evaluator.env
+    if name in evaluator.calls:
+        circle = " → ".join([*evaluator.calls, name])
+        raise FormulaError(f"formulas that use each other in a circle: {circle}", node.span)
+    evaluator.env, evaluator.calls = inner, [*evaluator.calls, name]
+    try:
+        return evaluator.part([(equation, equation.sides[0]) for equation in equations])
+    except FormulaError as error:
+        if definition.formula is outer.formula:
+            raise
+        place = f"in the formula of {spelled(name)}"
+        place += f" (block {definition.slug})" if definition.slug else ""
+        raise type(error)(
+            f"{place}: {error.message}", node.span, error.hint, error.detail
+        ) from error
+    finally:
+        evaluator.env, evaluator.calls = outer, evaluator.calls[:-1]
+
+
+def imported(evaluator: Evaluator, node: ast.Symbol) -> Family:
+    """A tensor that another block defines; what that block declares must be declared here under
+    the same names.
+    """
+    definition = evaluator.library[node.name]
+    equations = [e for e in definition.formula.equations if e.name == node.name]
+    outer = evaluator.env
+    tensors = _other_symbols(evaluator, node, definition, {})
+    sizes = {name: size for name, size in outer.sizes.items() if name in definition.declarations}
+    inner = Environment(definition.formula, definition.declarations, tensors, sizes)
+    return _inside(evaluator, node, node.name, definition, inner, equations)
+
+
+def _sizes(
+    evaluator: Evaluator, node: ast.Call, definition: Definition, bound: dict[str, Value]
+) -> dict[str, int]:
+    """The callee's sizes, read off the shapes of the arguments."""
+    sizes: dict[str, int] = {}
+    later: list[tuple[ast.Node, int, str]] = []
+    for name, value in bound.items():
+        axes = definition.declarations[name].axes
+        if len(axes) != value.rank:
+            raise ShapeError(
+                f"{node.name} expects {spelled(name)} with {len(axes)} axes, "
+                f"not {evaluator.show(value)}",
+                node.span,
+                "check the arguments",
+            )
+        for axis, size in zip(axes, value.shape, strict=True):
+            if isinstance(axis.size, ast.Symbol):
+                known = sizes.setdefault(axis.size.name, size)
+                if known != size:
+                    raise ShapeError(
+                        f"{node.name} needs {spelled(axis.size.name)} to be one size; "
+                        f"the arguments give {known} and {size}",
+                        node.span,
+                        "check the arguments",
+                    )
+            else:
+                later.append((axis.size, size, name))
+    for name, declared in definition.declarations.items():
+        if declared.kind == "size" and name not in sizes and name in evaluator.env.sizes:
+            sizes[name] = evaluator.env.sizes[name]
+    for expression, size, name in later:
+        if (expected := arithmetic(expression, sizes)) not in (None, size):
+            raise ShapeError(
+                f"{node.name} expects an axis of {spelled(name)} to be {expected}, not {size}",
+                node.span,
+                "check the arguments",
+            )
+    return sizes
+
+
+def arithmetic(node: ast.Node, sizes: dict[str, int]) -> int | None:
+    """The value of size arithmetic; None while a size in it is unknown or it is no whole number."""
+    if isinstance(node, ast.Number):
+        return int(node.value) if node.value.is_integer() else None
+    if isinstance(node, ast.Symbol):
+        return sizes.get(node.name)
+    if isinstance(node, ast.Binary):
+        left, right = arithmetic(node.left, sizes), arithmetic(node.right, sizes)
+        if left is None or right is None:
+            return None
+        if node.operator == "/":
+            return left // right if right and left % right == 0 else None
+        return {"+": left + right, "-": left - right}.get(node.operator, left * right)
+    if isinstance(node, ast.Power):
+        base, exponent = arithmetic(node.base, sizes), arithmetic(node.exponent, sizes)
+        if base is None or exponent is None or not 0 <= exponent <= 16:
+            return None
+        return int(base**exponent)
+    return None
+
+
+def _other_symbols(
+    evaluator: Evaluator,
+    node: ast.Call | ast.Symbol,
+    definition: Definition,
+    bound: dict[str, Value],
+) -> dict[str, Value]:
+    """What the other formula uses besides its parameters (weights, a mask): the same names here."""
+    found: dict[str, Value] = {}
+    for name, declared in definition.declarations.items():
+        if declared.kind != "tensor" or name in bound or name not in definition.formula.used:
+            continue
+        if name not in evaluator.env.tensors:
+            raise FormulaError(
+                f"the formula of {node.name} also uses {spelled(name)}",
+                node.span,
+                f"declare `{declared.source}` here too",
+            )
+        found[name] = evaluator.env.tensors[name]
+    return found
+
+
+# -- sums over an index ------------------------------------------------------------------------
+
+
+def reduce(evaluator: Evaluator, node: ast.Reduce) -> Value:
+    """A sum, product, maximum or minimum over an index; limits may depend on other indices."""
+    limits = [
+        evaluator.value(limit) if limit is not None else None for limit in (node.lower, node.upper)
+    ]
+    for limit, place in zip(limits, (node.lower, node.upper), strict=True):
+        if limit is not None and place is not None and limit.rank:
+            raise FormulaError("a limit that is no number", place.span)
+    low, high = limits
+    if low is None and high is None:
+        lower, upper = ranges.index_range(evaluator, node.variable, node.body, node.span)
+    elif high is None:
+        raise FormulaError("this sum has no upper limit", node.span, "write \\sum_{j=1}^{m}")
+    else:
+        low = low if low is not None else scalar(1)
+        lower, upper = _bound(low, node, min), _bound(high, node, max)
+    if upper - lower > RANGE_LIMIT:
+        raise FormulaError(f"a sum over {upper - lower + 1} terms", node.span)
+    entry = IndexRange(lower, upper, next(evaluator.axis_ids))
+    with evaluator.index_values({node.variable: entry}):
+        counted = evaluator.env.indices[node.variable]
+        condition = evaluator.value(node.condition) if node.condition is not None else None
+        for limit, compare in ((low, torch.ge), (high, torch.le)):
+            if limit is not None and limit.axes:
+                (a, b), axes = values.align(counted, limit)
+                inside = Value(compare(a, b), axes, 0)
+                condition = inside if condition is None else both(condition, inside)
+        if condition is not None:
+            evaluator.guards.append(condition)
+        body = evaluator.value(node.body)
+        if condition is not None:
+            evaluator.guards.pop()
+            neutral = {"sum": 0.0, "prod": 1.0, "max": -torch.inf, "min": torch.inf}[node.operator]
+            body = values.where(condition, body, scalar(neutral))
+    others = tuple(axis for axis in body.axes if axis != entry.axis)
+    sizes = dict(zip(body.axes, body.data.shape, strict=False)) | {entry.axis: entry.size}
+    data = values.expand(body, (entry.axis, *others), sizes)
+    if entry.size == 0 and node.operator in ("max", "min"):
+        raise FormulaError(f"the {node.operator} over an empty range", node.span)
+    reducers: dict[str, Callable[[Tensor], Tensor]] = {
+        "sum": lambda x: x.sum(0),
+        "prod": lambda x: x.prod(0),
+        "max": lambda x: x.amax(0),
+        "min": lambda x: x.amin(0),
+    }
+    return Value(reducers[node.operator](data), others, body.rank, body.row)
+
+
+def _bound(limit: Value, node: ast.Reduce, extreme: Callable[..., float]) -> int:
+    numbers = limit.data.reshape(-1).tolist()
+    found = extreme(numbers)
+    if abs(found) > 1e15 or found != int(found):
+        raise FormulaError(f"a limit of {found:g} is no whole number", node.span)
+    return int(found)

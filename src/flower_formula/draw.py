@@ -1,0 +1,120 @@
+"""Draws sizes and tensors for the symbols of a formula."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from flower_formula import ast
+from flower_formula.calls import arithmetic
+from flower_formula.errors import DeclarationError
+from flower_formula.names import spelled
+from flower_formula.symbols import Declaration
+
+SMALLEST, LARGEST = 2, 5
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One set of values: sizes by name, and a float64 tensor for each declared tensor."""
+
+    sizes: dict[str, int]
+    tensors: dict[str, Tensor]
+
+
+def free_sizes(declarations: Mapping[str, Declaration]) -> list[str]:
+    """The sizes that are drawn (not those made of others)."""
+    return [d.name for d in declarations.values() if d.kind == "size" and d.value is None]
+
+
+def draws(declarations: Mapping[str, Declaration], count: int, seed: int) -> list[Draw]:
+    """``count`` draws; sizes lie between 2 and 5 (or as far as needed to be all different), then
+    each one is 1 once.
+
+    Every draw has other sizes. Within a draw no two sizes are equal, so that a transposed or
+    exchanged symbol shows.
+    """
+    names = free_sizes(declarations)
+    chosen = random.Random(seed)
+    pool = range(SMALLEST, max(LARGEST, SMALLEST + len(names) - 1) + 1)
+    plans: list[dict[str, int]] = []
+    for _ in range(max(1, count - len(names))):
+        plan = dict(zip(names, chosen.sample(pool, len(names)), strict=True))
+        for _ in range(20):
+            if plan not in plans:
+                break
+            plan = dict(zip(names, chosen.sample(pool, len(names)), strict=True))
+        plans.append(plan)
+    for name in names:
+        plans.append(dict(zip(names, chosen.sample(pool, len(names)), strict=True)) | {name: 1})
+    generator = torch.Generator().manual_seed(seed)
+    return [_draw(declarations, plan, generator) for plan in plans]
+
+
+def _draw(
+    declarations: Mapping[str, Declaration], plan: dict[str, int], generator: torch.Generator
+) -> Draw:
+    sizes = dict(plan)
+    waiting = [d for d in declarations.values() if d.kind == "size" and d.value is not None]
+    while waiting:
+        ready = [
+            d for d in waiting if d.value is not None and arithmetic(d.value, sizes) is not None
+        ]
+        if not ready:
+            source = waiting[0].source
+            raise DeclarationError(
+                f"the size {spelled(waiting[0].name)} cannot be computed",
+                (0, len(source)),
+                source,
+                "write it as a product or sum of drawn sizes, for example `d_model = h d_k`",
+            )
+        for declared in ready:
+            assert declared.value is not None
+            sizes[declared.name] = arithmetic(declared.value, sizes) or 0
+            waiting.remove(declared)
+    for declared in declarations.values():
+        if declared.kind == "number":
+            entry = declared.ranges[0]
+            lower, upper = (_size(bound, sizes, declared) for bound in (entry.lower, entry.upper))
+            if upper < lower:
+                continue
+            span = upper - lower + 1
+            sizes[declared.name] = lower + int(torch.randint(span, (1,), generator=generator))
+    tensors = {
+        d.name: _tensor(d, sizes, generator) for d in declarations.values() if d.kind == "tensor"
+    }
+    return Draw(sizes, tensors)
+
+
+def _tensor(declared: Declaration, sizes: dict[str, int], generator: torch.Generator) -> Tensor:
+    shape = []
+    for axis in declared.axes:
+        size = _size(axis.size, sizes, declared)
+        shape.append(size)
+    if declared.domain == "flag":
+        flags = torch.rand(shape, generator=generator, dtype=torch.float64) < 0.5
+        if shape:
+            flags[..., torch.randint(shape[-1], (1,), generator=generator)] = True
+        return flags.to(torch.float64)
+    if declared.domain == "positive":
+        return torch.rand(shape, generator=generator, dtype=torch.float64) * 1.5 + 0.25
+    if declared.domain == "between":
+        low, high = declared.bounds
+        return torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def _size(node: ast.Node, sizes: dict[str, int], declared: Declaration) -> int:
+    size = arithmetic(node, sizes)
+    if size is None or size < 0:
+        raise DeclarationError(
+            "this shape is not a whole number for all sizes",
+            (0, len(declared.source)),
+            declared.source,
+            "declare the larger size as a product, for example `d_model = h d_k`",
+        )
+    return size

@@ -1,0 +1,63 @@
+"""Where an index runs: as declared, as stated in the text, or over what it indexes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flower_formula import ast
+from flower_formula.errors import FormulaError, ShapeError, Span
+from flower_formula.names import spelled
+
+if TYPE_CHECKING:
+    from flower_formula.evaluator import Evaluator
+
+
+def index_range(evaluator: Evaluator, name: str, body: ast.Node, span: Span) -> tuple[int, int]:
+    """Where an index runs: as declared, as stated in the text, or over what it indexes."""
+    declared = evaluator.env.declarations.get(name)
+    stated = evaluator.env.formula.ranges.get(name) or (
+        declared.ranges[0] if declared is not None and declared.kind == "index" else None
+    )
+    if stated is not None:
+        return evaluator.integer(stated.lower), evaluator.integer(stated.upper)
+    found: dict[tuple[int, int], ast.Node] = {}
+    for node in body.walk():
+        if not isinstance(node, ast.Indexed):
+            continue
+        for place, index in enumerate(node.indices):
+            if isinstance(index, ast.Symbol) and index.name == name:
+                extent = _extent(evaluator, node.base, place)
+                if extent is not None:
+                    found.setdefault(extent, node)
+    if len(found) == 1:
+        return next(iter(found))
+    if not found:
+        raise FormulaError(
+            f"nothing tells where the index {spelled(name)} runs",
+            span,
+            f"declare `{spelled(name)} in 1..n`, or give the sum its limits",
+        )
+    shown = ", ".join(f"{low}..{high}" for low, high in found)
+    raise ShapeError(
+        f"the index {spelled(name)} runs over axes of different sizes ({shown})",
+        span,
+        "give the index its range, or check what it indexes",
+    )
+
+
+def _extent(evaluator: Evaluator, base: ast.Node, place: int) -> tuple[int, int] | None:
+    """First and last number on an axis of an indexed thing, if that can be known yet."""
+    if isinstance(base, ast.Symbol):
+        declared = evaluator.env.declarations.get(base.name)
+        if declared is not None and declared.kind == "tensor" and place < len(declared.axes):
+            axis = declared.axes[place]
+            lower = 1 if axis.first is None else evaluator.integer(axis.first)
+            return lower, lower + evaluator.integer(axis.size) - 1
+    try:
+        family = evaluator.family(base)
+    except FormulaError:
+        return None
+    if place >= family.value.rank:
+        return None
+    lower = family.first[place] if place < len(family.first) else 1
+    return lower, lower + family.value.shape[place] - 1
