@@ -100,7 +100,7 @@ def names_defined(
         FormulaError: if the display cannot be taken apart.
     """
     try:
-        lefts = _Reader(latex, declarations).lefts()
+        lefts = _Reader(latex, declarations, any_parameters=True).lefts()
     except FormulaError as error:
         error.latex = error.latex or latex
         raise
@@ -115,8 +115,10 @@ class _Reader:
         declarations: Mapping[str, Declaration],
         functions: Iterable[str] = (),
         tensors: Iterable[str] = (),
+        any_parameters: bool = False,
     ) -> None:
         self.latex = latex
+        self.any_parameters = any_parameters
         self.declarations = declarations
         self.scope = Scope(tensors={*declarations, *tensors}, functions=set(functions))
         self.parser = Parser(self.scope)
@@ -299,6 +301,8 @@ class _Reader:
         sub = None if item is None else label(item.sub)
         sup = None if item is None else label(item.sup)
         name = None if item is None else join_name(item.text, sub, sup)
+        if self.any_parameters:
+            return name or ""
         if name is None or name not in self.declarations:
             shown = self.latex[span_of(part)[0] : span_of(part)[1]] if part else ""
             raise FormulaError(

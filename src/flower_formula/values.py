@@ -54,8 +54,12 @@ def scalar(number: float) -> Value:
 
 
 def common_shape(*shapes: Iterable[int]) -> tuple[int, ...]:
-    """The shape to which all of these can be repeated."""
-    return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+    """The shape to which all of these can be repeated.
+
+    ``torch.broadcast_shapes`` says the same, but its first call imports torch._refs: half a second.
+    """
+    views = (torch.empty(()).expand(tuple(shape)) for shape in shapes)
+    return tuple(torch.broadcast_tensors(*views)[0].shape)  # type: ignore[no-untyped-call]
 
 
 def align(*values: Value) -> tuple[list[Tensor], tuple[int, ...]]:

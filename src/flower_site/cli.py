@@ -1,0 +1,102 @@
+"""The command ``flower``: check the site, create a card or a paper summary."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from flower_site.problems import Problem, Problems
+
+app = typer.Typer(
+    help="Flower Research Notes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+new = typer.Typer(help="Create a page and its notebook from the template.", no_args_is_help=True)
+app.add_typer(new, name="new")
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True)
+
+
+def find_root() -> Path:
+    """The nearest folder from here upwards that holds ``mkdocs.yml``."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "mkdocs.yml").exists():
+            return folder
+    raise Problem(
+        "这里不在 Flower Research Notes 的仓库里",
+        path=here,
+        remedy="先 cd 到含有 mkdocs.yml 的文件夹",
+    )
+
+
+@app.command()
+def check() -> None:
+    """Check formulas, labels, references, bibliography keys and front matter. Exit 1 on any
+    problem.
+    r
+    """
+    started = time.perf_counter()
+    with errors.status("检查公式……"):
+        from flower_site.check import check_site
+
+        report = check_site(find_root())
+    for warning in report.warnings:
+        errors.print(f"提醒：{warning}\n", markup=False)
+    for problem in report.problems:
+        errors.print(f"{problem}\n", markup=False)
+    counts = "，".join(f"{what} {number}" for what, number in report.counts.items())
+    seconds = time.perf_counter() - started
+    out.print(f"{counts}；问题 {len(report.problems)}（{seconds:.1f} 秒）", markup=False)
+    raise typer.Exit(1 if report.failed else 0)
+
+
+@new.command("card")
+def card(
+    slug: Annotated[
+        str, typer.Argument(help="lower-case words joined by hyphens, e.g. flash-attention")
+    ],
+    title: Annotated[str | None, typer.Option(help="the card's title in Chinese")] = None,
+) -> None:
+    """A knowledge card and its notebook, wired to each other."""
+    from flower_site.new_note import new_card
+
+    _created(new_card(find_root(), slug, title))
+
+
+@new.command("paper")
+def paper(
+    slug: Annotated[
+        str,
+        typer.Argument(help="an arXiv number or a slug, e.g. 1706.03762 or layer-normalization"),
+    ],
+) -> None:
+    """A paper summary and its notebook, wired to each other."""
+    from flower_site.new_note import new_paper
+
+    _created(new_paper(find_root(), slug))
+
+
+def _created(paths: list[Path]) -> None:
+    root = find_root()
+    for path in paths:
+        shown = path.relative_to(root) if path.is_absolute() else path
+        out.print(f"已创建 {shown}", markup=False)
+
+
+def main() -> None:
+    """Runs the command; a problem is printed, not thrown."""
+    try:
+        app()
+    except Problem as problem:
+        errors.print(str(problem), markup=False)
+        raise SystemExit(1) from None
+    except Problems as problems:
+        errors.print(str(problems), markup=False)
+        raise SystemExit(1) from None

@@ -1,0 +1,351 @@
+"""All formula blocks of the site and their verdicts: read, evaluated and compared with the code
+they name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+import flower_formula
+from flower_formula import (
+    CallError,
+    DeclarationError,
+    Definition,
+    FormulaError,
+    ShapeError,
+    check,
+    define,
+)
+from flower_formula.errors import Disagreement, UndeclaredSymbol
+from flower_formula.functions import function_name
+from flower_formula.segments import statement_texts
+from flower_formula.statements import names_defined, read_formula
+from flower_formula.symbols import read_declarations
+from flower_site.problems import Problem, nearest
+from flower_site.sources import (
+    DisplayMath,
+    FormulaBlock,
+    Text,
+    display_math,
+    docstring_texts,
+    formula_blocks,
+    notebook_texts,
+    page_texts,
+)
+
+PACKAGES = ("flower_transformer", "flower_site.bindings")
+CACHE = Path(".cache/flower/formulas")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known about one block.
+
+    ``status`` is ``checked``, ``unchecked`` (with its ``reason``) or ``failed`` (with its
+    ``problem``). ``errors`` has the largest relative error by precision and device; ``notes`` how
+    notations with several readings were read.
+    """
+
+    status: str
+    call: str = ""
+    reason: str = ""
+    draws: int = 0
+    errors: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    problem: Problem | None = None
+
+
+@dataclass
+class FormulaBook:
+    """The formula blocks of a repository by slug."""
+
+    root: Path
+    blocks: dict[str, FormulaBlock]
+    faults: list[Problem]
+    devices: tuple[str, ...] = ("cpu",)
+    _verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _definitions: dict[str, Definition] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, root: Path) -> FormulaBook:
+        """Reads every page and every notebook's Markdown cells; what cannot be read is in
+        ``faults``.
+        """
+        book = cls(root, {}, [], _devices())
+        for text in (*page_texts(root), *notebook_texts(root)):
+            book._add(text)
+        return book
+
+    def _add(self, text: Text) -> None:
+        try:
+            found = formula_blocks(text)
+        except Problem as problem:
+            self.faults.append(problem)
+            return
+        for block in found:
+            first = self.blocks.setdefault(block.slug, block)
+            if first is not block:
+                self.faults.append(
+                    block.text.problem(
+                        f"公式名 {block.slug} 已经用在 {first.path}:{first.line}",
+                        block.start,
+                        remedy="换一个名字；要重复同一个公式，直接写 $$…$$ 即可",
+                    )
+                )
+
+    # -- verdicts -------------------------------------------------------------------------------
+
+    def verdict(self, slug: str) -> Verdict:
+        """The verdict on a block; computed once, kept on disk while nothing it depends on
+        changes.
+        """
+        if slug not in self._verdicts:
+            self._verdicts[slug] = self._judge(self.blocks[slug])
+        return self._verdicts[slug]
+
+    def _judge(self, block: FormulaBlock) -> Verdict:
+        if block.unchecked:
+            return Verdict("unchecked", reason=block.unchecked)
+        try:
+            library = self._library(block, ())
+        except Problem as problem:
+            return Verdict("failed", call=block.code or "", problem=problem)
+        path = self.root / CACHE / f"{self._key(block, library)}.json"
+        if path.exists():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            kept["notes"], kept["warnings"] = tuple(kept["notes"]), tuple(kept["warnings"])
+            return Verdict(**kept)
+        try:
+            report = check(
+                block.latex,
+                block.code,
+                block.where,
+                packages=PACKAGES,
+                library=library,
+                devices=self.devices,
+            )
+        except FormulaError as error:
+            return Verdict("failed", call=block.code or "", problem=place_of(error, block))
+        verdict = Verdict(
+            "checked",
+            block.code or "",
+            draws=report.draws,
+            errors=report.errors,
+            notes=report.readings,
+            warnings=tuple(warning.describe(block.latex) for warning in report.warnings),
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {key: value for key, value in asdict(verdict).items() if key != "problem"}
+        path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        return verdict
+
+    def problems(self) -> list[Problem]:
+        """Everything wrong with blocks, and displayed formulas that no block accounts for."""
+        found = list(self.faults)
+        for slug in self.blocks:
+            problem = self.verdict(slug).problem
+            if problem is not None and str(problem) not in map(str, found):
+                found.append(problem)  # a broken definition also breaks the blocks that use it
+        return found + self._loose_formulas()
+
+    # -- definitions that other blocks use ------------------------------------------------------
+
+    @cached_property
+    def defining(self) -> dict[str, list[str]]:
+        """The blocks that define each name; functions that mathematics knows keep their meaning."""
+        names: dict[str, list[str]] = {}
+        for slug, block in self.blocks.items():
+            for name in (*self._defines(block)[0], *self._defines(block)[1]):
+                names.setdefault(name, []).append(slug)
+        return names
+
+    def _defines(self, block: FormulaBlock) -> tuple[list[str], list[str]]:
+        if block.unchecked:
+            return [], []
+        try:
+            functions, tensors = names_defined(block.latex, read_declarations(block.where))
+        except FormulaError:
+            return [], []  # the block's own check reports it
+        return [name for name in functions if function_name(name) is None], tensors
+
+    def _library(self, block: FormulaBlock, chain: tuple[str, ...]) -> dict[str, Definition]:
+        """The definitions that a block's formula uses, those that they use included.
+
+        A function's name is enough where one block alone defines it; a tensor's name, and a
+        function's that several blocks define, need the block under ``uses``.
+        """
+        if block.slug in chain:
+            circle = " → ".join((*chain, block.slug))
+            raise block.text.problem(
+                f"公式互相引用成环：{circle}", block.start, remedy="拆开其中一个定义"
+            )
+        self._require_known_uses(block)
+        own = {name for names in self._defines(block) for name in names}
+        functions = {n for other in self.blocks.values() for n in self._defines(other)[0]} - own
+        tensors = {n for slug in block.uses for n in self._defines(self.blocks[slug])[1]} - own
+        try:
+            declarations = read_declarations(block.where)
+            used = read_formula(
+                block.latex, declarations, functions, tensors - set(declarations)
+            ).used
+        except FormulaError as error:
+            if isinstance(error, UndeclaredSymbol) and error.name in self.defining:
+                others = self.defining[error.name]
+                error.hint = (
+                    f"声明它；若指公式 {'、'.join(others)} 里的定义，加一行 uses: {others[0]}"
+                )
+            raise place_of(error, block) from error
+        library: dict[str, Definition] = {}
+        for name in sorted((used & (functions | tensors)) - set(declarations)):
+            slugs = self.defining[name]
+            chosen = [slug for slug in slugs if slug in block.uses] or slugs
+            if len(chosen) > 1:
+                at = block.latex_start + max(0, block.latex.find(name))
+                raise block.text.problem(
+                    f"{name} 由几个公式定义：{'、'.join(chosen)}",
+                    at,
+                    at + len(name),
+                    remedy=f"在块里写明是哪一个，例如 uses: {chosen[0]}",
+                )
+            other = self.blocks[chosen[0]]
+            inner = self._library(other, (*chain, block.slug))
+            library |= inner
+            try:
+                library[name] = self._define(other, inner)
+            except FormulaError as error:
+                raise place_of(error, other) from error
+        return library
+
+    def _require_known_uses(self, block: FormulaBlock) -> None:
+        for slug in block.uses:
+            if slug not in self.blocks:
+                close = nearest(slug, self.blocks)
+                raise block.text.problem(
+                    f"没有名为 {slug} 的公式",
+                    block.option_starts["uses"],
+                    remedy=f"是不是 {close}？" if close else "检查 uses",
+                )
+
+    def _define(self, block: FormulaBlock, library: dict[str, Definition]) -> Definition:
+        if block.slug not in self._definitions:
+            self._definitions[block.slug] = define(
+                block.latex, block.where, library=library, slug=block.slug
+            )
+        return self._definitions[block.slug]
+
+    # -- displayed formulas outside blocks ------------------------------------------------------
+
+    def _loose_formulas(self) -> list[Problem]:
+        """Display math that is neither in a block nor the restatement of one."""
+        known: dict[str, set[str]] = {}
+        for slug, block in self.blocks.items():
+            try:
+                known[slug] = set(statement_texts(block.latex, sides=True))
+            except FormulaError:
+                continue
+        found = []
+        for display in self._displays():
+            try:
+                said = statement_texts(display.latex)
+            except FormulaError as error:
+                found.append(
+                    display.text.problem(
+                        f"公式读不懂：{error.message}",
+                        display.start + error.span[0],
+                        display.start + error.span[1],
+                        remedy=error.hint,
+                    )
+                )
+                continue
+            if not any(said and set(said) <= statements for statements in known.values()):
+                start = display.start + len(display.latex) - len(display.latex.lstrip())
+                found.append(
+                    display.text.problem(
+                        "这个独立公式没有经过验证：它不在 formula 块里，也不是某个块的重述",
+                        start,
+                        start + len(display.latex.strip().split("\n")[0]),
+                        remedy="放进 /// formula 块并写明 code；确实无法验证时写 unchecked: 原因",
+                    )
+                )
+        return found
+
+    def _displays(self) -> Iterable[DisplayMath]:
+        for text in (
+            *page_texts(self.root),
+            *notebook_texts(self.root),
+            *docstring_texts(self.root),
+        ):
+            try:
+                yield from (display for display in display_math(text) if not display.in_block)
+            except Problem:
+                continue  # already in faults
+
+    # -- cache ----------------------------------------------------------------------------------
+
+    def _key(self, block: FormulaBlock, library: dict[str, Definition]) -> str:
+        """A hash of all that the verdict depends on."""
+        content: list[object] = [
+            block.latex,
+            block.code,
+            list(block.where),
+            self.devices,
+            torch.__version__,
+            _code_hash(),
+        ]
+        for name in sorted(library):
+            other = self.blocks[library[name].slug]
+            content.append([name, other.latex, list(other.where)])
+        return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()[:32]
+
+
+def place_of(error: FormulaError, block: FormulaBlock) -> Problem:
+    """The problem at the place in the page that an error of the reader means."""
+    start, end = error.span
+    if isinstance(error, DeclarationError):
+        offset = block.option_starts.get(
+            error.declaration, block.option_starts.get("where", block.start)
+        )
+        what = "声明读不懂"
+    elif isinstance(error, CallError):
+        offset, what = block.option_starts.get("code", block.start), "code 有误"
+    else:
+        offset, what = block.latex_start, "公式有误"
+        if isinstance(error, Disagreement):
+            what = "公式与代码不一致"
+        elif isinstance(error, ShapeError):
+            what = "形状不合"
+    return block.text.problem(
+        f"{what}：{error.message}",
+        offset + start,
+        offset + end,
+        remedy=error.hint,
+        detail=error.detail,
+    )
+
+
+def _devices() -> tuple[str, ...]:
+    """The CPU, and CUDA where there is one."""
+    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+
+
+def source_files() -> list[Path]:
+    """The sources that a check runs: reader, package and bindings, as they are imported."""
+    here = Path(__file__).parent
+    packages = [Path(flower_formula.__file__).parent, here.parent / "flower_transformer"]
+    return [*(path for package in packages for path in package.rglob("*.py")), here / "bindings.py"]
+
+
+def _code_hash() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(source_files()):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,361 @@
+"""Finds formulas in the sources: blocks and display math in pages, notebook cells and docstrings,
+with their places.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flower_site.problems import Problem, nearest
+
+
+@dataclass(frozen=True)
+class Text:
+    """A piece of Markdown and where it comes from.
+
+    ``first_line`` is the line of the file on which the piece starts (1 for a page). A notebook
+    cell is named in
+    ``path`` (``notebooks/a.ipynb, cell 3``), and its lines are counted within the cell.
+    """
+
+    content: str
+    path: str
+    first_line: int = 1
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """1-based line in the file and 1-based column of an offset."""
+        start = self.content.rfind("\n", 0, offset) + 1
+        return self.content.count("\n", 0, offset) + self.first_line, offset - start + 1
+
+    def problem(
+        self, message: str, start: int, end: int | None = None, **more: str | None
+    ) -> Problem:
+        """A problem at an offset of this text."""
+        line, column = self.place(start)
+        text = self.content.split("\n")[line - self.first_line]
+        width = max(1, (end or start + 1) - start)
+        return Problem(
+            message, path=self.path, line=line, column=column, text=text, width=width, **more
+        )
+
+
+@dataclass(frozen=True)
+class DisplayMath:
+    """One displayed formula: ``latex`` is exactly ``text.content[start:start + len(latex)]``."""
+
+    latex: str
+    text: Text
+    start: int
+    in_block: bool = False
+
+
+@dataclass(frozen=True)
+class FormulaBlock:
+    """One ``/// formula | slug`` block.
+
+    ``uses`` names the blocks whose definitions this formula means, where several define the same
+    name.
+    ``where`` maps each declaration to its meaning, in order; ``option_starts`` gives the offset in
+    ``text`` of each option's value and of each declaration.
+    r
+    """
+
+    slug: str
+    latex: str
+    latex_start: int
+    text: Text
+    start: int
+    code: str | None = None
+    where: dict[str, str] = field(default_factory=dict)
+    uses: tuple[str, ...] = ()
+    unchecked: str | None = None
+    option_starts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        return self.text.path
+
+    @property
+    def line(self) -> int:
+        return self.text.place(self.start)[0]
+
+
+FORMULA_OPTIONS = ("code", "where", "uses", "unchecked")
+_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})")
+_BLOCK_START = re.compile(
+    r"^(?P<indent>[ \t]*)/{3,}[ \t]*formula\b[ \t]*(?:\|[ \t]*(?P<slug>.*?))?[ \t]*$"
+)
+_BLOCK_END = re.compile(r"^[ \t]*/{3,}[ \t]*$")
+_DISPLAY = re.compile(
+    r"(?<!\\)\$\$(?P<dollars>.+?)(?<!\\)\$\$"
+    r"|(?<!\\)\\\[(?P<brackets>.+?)\\\]"
+    r"|^[ \t]*(?P<environment>"
+    r"\\begin\{(?P<name>align|equation|gather)\*?\}.+?\\end\{(?P=name)\*?\})",
+    re.S | re.M,
+)
+_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.S)
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+
+
+def blank_code(content: str) -> str:
+    """The text with fenced code, inline code and HTML comments blanked out, every offset kept."""
+    kept: list[str] = []
+    fence: str | None = None
+    for line in content.splitlines(keepends=True):
+        match = _FENCE.match(line)
+        if fence is None and match:
+            fence = match[1]
+            kept.append(_blank(line))
+        elif fence is not None:
+            closing = line.strip(" \t>\n\r")
+            if closing and set(closing) == {fence[0]} and len(closing) >= len(fence):
+                fence = None
+            kept.append(_blank(line))
+        else:
+            kept.append(line)
+    text = "".join(kept)
+    for pattern in (_INLINE_CODE, _COMMENT):
+        text = pattern.sub(lambda match: _blank(match[0]), text)
+    return text
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def formula_blocks(text: Text) -> list[FormulaBlock]:
+    """The formula blocks of a text, in order.
+
+    Raises:
+        Problem: for a block without slug, without end, without formula or with two, or with an
+            unknown option.
+    """
+    return [block for block, _, _ in _blocks(text)]
+
+
+def display_math(text: Text) -> list[DisplayMath]:
+    """Every displayed formula of a text, those in blocks too."""
+    clean = blank_code(text.content)
+    regions = [(start, end) for _, start, end in _blocks(text)]
+    return [
+        DisplayMath(latex, text, start, any(a <= start < b for a, b in regions))
+        for latex, start in _displays(clean)
+    ]
+
+
+def _displays(clean: str) -> Iterator[tuple[str, int]]:
+    for match in _DISPLAY.finditer(clean):
+        for name in ("dollars", "brackets", "environment"):
+            if match[name] is not None:
+                yield match[name], match.start(name)
+
+
+def _blocks(text: Text) -> list[tuple[FormulaBlock, int, int]]:
+    """Each block with the offsets at which it starts and ends."""
+    found = []
+    clean = blank_code(text.content)
+    lines = clean.splitlines(keepends=True)
+    original = text.content.splitlines(keepends=True)
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line))
+    number = 0
+    while number < len(lines):
+        match = _BLOCK_START.match(lines[number].rstrip("\n"))
+        if not match:
+            number += 1
+            continue
+        start = number
+        number += 1
+        while number < len(lines) and not _BLOCK_END.match(lines[number].rstrip("\n")):
+            if _BLOCK_START.match(lines[number].rstrip("\n")):
+                number = len(lines)
+                break
+            number += 1
+        if number >= len(lines):
+            raise text.problem(
+                "formula 块没有结束",
+                offsets[start],
+                offsets[start + 1] - 1,
+                remedy="在公式后面另起一行写 ///",
+            )
+        block = _read_block(text, match["slug"], original, lines, offsets, start, number)
+        found.append((block, offsets[start], offsets[number + 1]))
+        number += 1
+    return found
+
+
+def _read_block(
+    text: Text,
+    slug: str | None,
+    original: list[str],
+    clean: list[str],
+    offsets: list[int],
+    start: int,
+    end: int,
+) -> FormulaBlock:
+    here = (offsets[start], offsets[start + 1] - 1)
+    if not slug or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):
+        raise text.problem(
+            "formula 块需要一个名字（小写英文、数字和连字符）",
+            *here,
+            remedy="写成 /// formula | scaled-dot-product-attention",
+        )
+    indent = len(original[start]) - len(original[start].lstrip(" "))
+    header_end = start + 1
+    while header_end < end and original[header_end][: indent + 4].isspace():
+        if not original[header_end].strip():
+            break
+        header_end += 1
+    header = "".join(original[start + 1 : header_end])
+    options, starts = _read_options(text, header, offsets[start + 1])
+    body_start = offsets[header_end]
+    formulas = [(latex, at + body_start) for latex, at in _displays("".join(clean[header_end:end]))]
+    if len(formulas) != 1:
+        raise text.problem(
+            f"formula 块 {slug} 里有 {len(formulas)} 个独立公式，应当恰好有一个",
+            *here,
+            remedy="公式写在 $$ 与 $$ 之间；多个等式放进同一个 aligned，或拆成几个块",
+        )
+    latex, latex_start = formulas[0]
+    return FormulaBlock(
+        slug=slug,
+        latex=latex,
+        latex_start=latex_start,
+        text=text,
+        start=offsets[start],
+        code=options.get("code"),
+        where=options.get("where") or {},
+        uses=tuple(re.split(r"[,\s]+", options["uses"].strip())) if "uses" in options else (),
+        unchecked=options.get("unchecked"),
+        option_starts=starts,
+    )
+
+
+def _read_options(text: Text, header: str, offset: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """The YAML options and the offset of each value (``code``) and each key under ``where``."""
+    try:
+        node = yaml.compose(header, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = offset + (_mark_offset(header, mark.line, mark.column) if mark else 0)
+        raise text.problem(
+            f"块的选项不是合法的 YAML：{error.problem}", at,
+            remedy="选项缩进 4 格；含 # 或以特殊符号开头的值放进引号",
+        ) from error  # fmt: skip
+    options: dict[str, Any] = {}
+    starts: dict[str, int] = {}
+    if node is None:
+        return options, starts
+    if not isinstance(node, yaml.MappingNode):
+        raise text.problem("块的选项应当是“键: 值”", offset, remedy="例如 code: 点路径(Q, K, V)")
+    for key, value in node.value:
+        at = offset + key.start_mark.index
+        name = key.value
+        if name not in FORMULA_OPTIONS:
+            close = nearest(name, FORMULA_OPTIONS)
+            raise text.problem(
+                f"formula 块没有选项 {name}",
+                at,
+                at + len(name),
+                remedy=f"是不是 {close}？"
+                if close
+                else f"可用的选项：{'、'.join(FORMULA_OPTIONS)}",
+            )
+        starts[name] = offset + value.start_mark.index
+        if name == "where":
+            if not isinstance(value, yaml.MappingNode):
+                raise text.problem("where 下面应当每行一个“符号 [形状]: 含义”", at)
+            where: dict[str, str] = {}
+            for symbol, meaning in value.value:
+                place = offset + symbol.start_mark.index
+                if symbol.value in where:
+                    raise text.problem(f"{symbol.value} 声明了两次", place, remedy="删去其中一行")
+                where[symbol.value] = str(meaning.value)
+                starts[symbol.value] = place
+            options[name] = where
+        else:
+            if not isinstance(value, yaml.ScalarNode) or not value.value.strip():
+                raise text.problem(f"选项 {name} 需要一个值", at, at + len(name))
+            options[name] = value.value
+    return options, starts
+
+
+def _mark_offset(text: str, line: int, column: int) -> int:
+    return sum(len(row) for row in text.splitlines(keepends=True)[:line]) + column
+
+
+def page_texts(root: Path) -> Iterator[Text]:
+    """Every page under ``docs``."""
+    for path in sorted((root / "docs").rglob("*.md")):
+        yield Text(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix())
+
+
+def notebook_texts(root: Path) -> Iterator[Text]:
+    """Every Markdown cell of every notebook."""
+    for path in sorted((root / "notebooks").rglob("*.ipynb")):
+        if ".ipynb_checkpoints" in path.parts:
+            continue
+        name = path.relative_to(root).as_posix()
+        for number, cell in enumerate(read_cells(path, name), start=1):
+            if cell["cell_type"] == "markdown":
+                yield Text(cell["source"], f"{name}, cell {number}")
+
+
+def read_cells(path: Path, name: str) -> list[dict[str, Any]]:
+    """The cells of a notebook file, their texts as plain strings.
+
+    ``nbformat`` is not used here: importing it takes longer than all else that the check does.
+
+    Raises:
+        Problem: if the file is no notebook of format 4.
+    """
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        if notebook["nbformat"] != 4:
+            raise ValueError(f"nbformat {notebook['nbformat']}")
+        return [_joined(cell) for cell in notebook["cells"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Problem(
+            f"读不了这个笔记本：{error!r}", path=name, line=1, remedy="用 Jupyter 打开并重新保存"
+        ) from error
+
+
+def _joined(cell: dict[str, Any]) -> dict[str, Any]:
+    """A cell whose texts are strings; on disk they are strings or lists of lines."""
+    outputs = [
+        {
+            **output,
+            "text": "".join(output.get("text", "")),
+            "data": {
+                kind: "".join(value) if isinstance(value, list) and "json" not in kind else value
+                for kind, value in output.get("data", {}).items()
+            },
+        }
+        for output in cell.get("outputs", [])
+    ]
+    source = "".join(cell["source"])
+    return {**cell, "cell_type": cell["cell_type"], "source": source, "outputs": outputs}
+
+
+def docstring_texts(root: Path, package: str = "flower_transformer") -> Iterator[Text]:
+    """Every docstring of the package that displays a formula."""
+    for path in sorted((root / "src" / package).rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            ):
+                continue
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring and "$$" in docstring:
+                first = node.body[0]
+                yield Text(docstring, path.relative_to(root).as_posix(), first.lineno)
