@@ -63,8 +63,6 @@ class Comparison:
         Raises:
             Disagreement: with the sizes, both values at the place of the largest error, and that
                 error.
-        r
-        r
         """
         self.require_shape()
         error = largest_error(self.expected, self.result)

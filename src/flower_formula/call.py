@@ -4,8 +4,6 @@ else.
 ``flower_transformer.attention.scaled_dot_product_attention(Q, K, V, scale=1)[0]``: a dotted path,
 then declared symbols, numbers, ``True``, ``False``, ``None`` and keywords; at the end, perhaps,
 ``[0]``.
-r
-r
 """
 
 from __future__ import annotations
@@ -75,8 +73,6 @@ def read_call(text: str, packages: Sequence[str], symbols: Sequence[str]) -> Cal
         CallError: with its place, for anything outside the subset, a path that does not exist or
             is not allowed, or
             an undeclared symbol.
-    r
-    r
     """
     match = _CALL.match(text)
     if not match:

@@ -55,6 +55,8 @@ def call(evaluator: Evaluator, node: ast.Call) -> Value:
     argument = arguments[0]
     if node.name == "softmax":
         return _softmax(evaluator, node, argument)
+    if node.name in ("mean", "variance"):
+        return _moment(evaluator, node, argument)
     if node.over is not None:
         raise FormulaError(f"{node.name} has no index", node.span)
     return values.apply(argument, ELEMENTWISE[node.name])
@@ -68,13 +70,47 @@ def _count(node: ast.Call, number: int) -> None:
         )
 
 
+def _axis_of(evaluator: Evaluator, node: ast.Call, argument: Value) -> int | None:
+    """The dimension that a subscript names: an index, or the size of a mathematical axis."""
+    if node.over is None:
+        return None
+    bound = evaluator.env.indices.get(node.over)
+    if bound is not None and bound.axes and bound.axes[0] in argument.axes:
+        return argument.axes.index(bound.axes[0])
+    if bound is None and node.over in evaluator.env.sizes:
+        places = [k for k, n in enumerate(argument.shape) if n == evaluator.env.sizes[node.over]]
+        if len(places) == 1 or (places and max(argument.shape) == 1):
+            return len(argument.axes) + places[-1]
+        if places:  # sizes of 1 beside each other: the last axis, as without a subscript
+            return len(argument.axes) + places[-1]
+    raise FormulaError(f"the argument has no axis {spelled(node.over)}", node.span)
+
+
+def _moment(evaluator: Evaluator, node: ast.Call, argument: Value) -> Value:
+    """Mean and (biased) variance over a vector, an index, or a named axis (repeated along it)."""
+    dim = _axis_of(evaluator, node, argument)
+    if dim is None:
+        if argument.rank != 1:
+            raise FormulaError(
+                f"{node.name} of something that is no vector: over which axis?",
+                node.span,
+                r"write \underset{d}{...} with the size of the axis",
+            )
+        dim = argument.data.dim() - 1
+    mean = argument.data.mean(dim, keepdim=True)
+    data = mean if node.name == "mean" else (argument.data - mean).square().mean(dim, keepdim=True)
+    if dim < len(argument.axes):
+        axes = tuple(axis for k, axis in enumerate(argument.axes) if k != dim)
+        return Value(data.squeeze(dim), axes, argument.rank)
+    if argument.rank == 1:
+        return Value(data.squeeze(dim), argument.axes, 0)
+    return Value(data.expand(argument.data.shape), argument.axes, argument.rank)
+
+
 def _softmax(evaluator: Evaluator, node: ast.Call, argument: Value) -> Value:
-    if node.over is not None:
-        bound = evaluator.env.indices.get(node.over)
-        axis = bound.axes[0] if bound is not None and bound.axes else None
-        if axis is None or axis not in argument.axes:
-            raise FormulaError(f"the argument does not depend on {spelled(node.over)}", node.span)
-        return values.softmax(argument, axis)
+    dim = _axis_of(evaluator, node, argument)
+    if dim is not None:
+        return values.softmax(argument, dim)
     if argument.rank == 0:
         raise FormulaError(
             "softmax of a number: it is not clear over which index it runs",

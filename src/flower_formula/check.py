@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -178,6 +178,7 @@ class _Check:
     library: Mapping[str, Definition]
     draws: list[Draw]
     devices: Sequence[str]
+    notes: Readings = field(default_factory=dict)
 
     def run(self) -> Report:
         self._require_used()
@@ -197,7 +198,7 @@ class _Check:
                     errors[precision] = max(errors[precision], error)
         notes = tuple(
             f"{self.formula.latex[span[0] : span[1]].strip()}: {reading}"
-            for (latex, span), reading in readings.items()
+            for (latex, span), reading in (readings | self.notes).items()
             if latex == self.formula.latex
         )
         return Report(len(self.draws), errors, notes, tuple(self.formula.warnings))
@@ -229,8 +230,6 @@ class _Check:
     def _choose_readings(self) -> Readings:
         """Tries every reading of the notations that have several; exactly one may fit the whole
         formula.
-        r
-        r
         """
         fitting: list[Readings] = []
         first_error: FormulaError | None = None
@@ -297,6 +296,7 @@ class _Check:
                 self._require_space(evaluator, equation, sides[0], axis_names)
             if equation is goal and sides:
                 expected = sides[0]
+        self.notes |= evaluator.notes
         if self.code.given:
             if expected is None:  # defined in several parts
                 assert goal.name is not None

@@ -19,8 +19,6 @@ def join_dots(parts: list[ast.Node | Item]) -> tuple[ast.Node, ...]:
         FormulaError: if dots do not stand between two members that differ in one index, or if a
             second member shown
             is not the next one.
-    r
-    r
     """
     places = [k for k, part in enumerate(parts) if isinstance(part, Item)]
     if not places:

@@ -17,8 +17,6 @@ class FormulaError(ValueError):
         detail: further lines, such as both values of a disagreement.
 
     ``latex`` is filled in by the reader, so that ``str(error)`` can show line, column and a caret.
-    r
-    r
     """
 
     def __init__(

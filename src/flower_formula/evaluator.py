@@ -52,6 +52,7 @@ class Evaluator:
         }
         self.guards: list[Value] = []
         self.calls: list[str] = []
+        self.notes: dict[tuple[str, Span], str] = {}
         self.axis_ids = itertools.count()
 
     # -- whole equations ------------------------------------------------------------------------
@@ -240,23 +241,35 @@ class Evaluator:
                 return values.divide(left, right)
             if node.operator == "odot":
                 return values.odot(left, right)
-            if node.operator == "juxtaposed":
-                return values.multiply(left, right)
-            return self._unclear_product(node, left, right)
+            return self._product(node, left, right)
         except Misfit as error:
             raise self.misfit(str(error), node, [(node.left, left), (node.right, right)]) from error
 
-    def _unclear_product(self, node: ast.Binary, left: Value, right: Value) -> Value:
+    def _product(self, node: ast.Binary, left: Value, right: Value) -> Value:
+        if node.operator == "juxtaposed":
+            try:
+                return values.multiply(left, right)
+            except Misfit as first:
+                try:
+                    result = values.odot(left, right)  # a gain beside a vector: \gamma x
+                except Misfit:
+                    raise first from None
+                self.notes[self.place(node)] = "elementwise"
+                return result
         options: dict[str, Value] = {}
-        first: Misfit | None = None
+        first_misfit: Misfit | None = None
         for name, compute in values.product_readings(node.operator, left, right).items():
             try:
                 options[name] = compute()
             except Misfit as error:
-                first = first or error
+                first_misfit = first_misfit or error
         if not options:
-            raise first or Misfit("cannot multiply")
+            raise first_misfit or Misfit("cannot multiply")
         return self.choose(node, options)
+
+    def place(self, node: ast.Node) -> tuple[str, Span]:
+        """What tells this node from all others: its formula, and where it stands."""
+        return self.env.formula.latex, node.span
 
     def choose(self, node: ast.Node, options: dict[str, Value]) -> Value:
         """The reading chosen for a place; with several and none chosen, the caller has to try
@@ -264,7 +277,7 @@ class Evaluator:
         """
         if len(options) == 1:
             return next(iter(options.values()))
-        place = (self.env.formula.latex, node.span)
+        place = self.place(node)
         chosen = self.readings.get(place)
         if chosen is None:
             raise NeedsReading(place, tuple(options))
@@ -289,7 +302,7 @@ class Evaluator:
     def _root(self, node: ast.Root) -> Value:
         body = self.value(node.body)
         if body.rank == 2:
-            raise self.misfit("the root of a matrix", node, [(node.body, body)])
+            self.notes[self.place(node)] = "elementwise"
         degree = 2.0 if node.degree is None else float(self.integer(node.degree))
         return values.apply(body, torch.sqrt if degree == 2 else lambda x: x ** (1 / degree))
 

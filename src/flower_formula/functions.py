@@ -20,6 +20,8 @@ _SPELLINGS = {
     "concat": ("Concat", "concat", "Concatenate", "CONCAT"),
     "mod": ("mod",),
     "sign": ("sign", "sgn"),
+    "mean": ("mean", "Mean"),
+    "variance": ("Var", "var", "Variance"),
 }
 _NAMES = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 

@@ -39,7 +39,6 @@ def tokenize(latex: str) -> list[Token]:
         FormulaError: for a character outside what formulas use, an unclosed ``\text{``, a lone
             backslash, or a
             formula longer than 20,000 characters.
-    r
     """
     if len(latex) > MAX_LENGTH:
         raise FormulaError(

@@ -70,8 +70,6 @@ def canonical_name(latex: str) -> str:
 
     Raises:
         FormulaError: if the text is no name.
-    r
-    r
     """
     text = latex.strip()
     if re.fullmatch(r"[A-Za-z]\w*", text) and "_" not in text.strip("_"):

@@ -18,7 +18,7 @@ from flower_formula.items import (
     strip_brackets,
     without_punctuation,
 )
-from flower_formula.names import label
+from flower_formula.names import join_name, label
 from flower_formula.reductions import reduction
 from flower_formula.resolve import Resolver, Scope
 from flower_formula.tex import read_items
@@ -158,8 +158,23 @@ class Parser:
             return self.resolver.name(cursor)
         if item.kind == "symbol":
             return self._symbol(cursor, item)
+        if item.kind == "under":
+            return self.resolver.under(cursor)
         cursor.take()
+        item = self._root_of_subscripted(item)
         return self.with_scripts(item, self._inner(item))
+
+    def _root_of_subscripted(self, item: Item) -> Item:
+        r"""``\sqrt d_k``: TeX sets the root over d alone; the author meant all of d_k."""
+        radicand = item.parts[0] if item.kind == "sqrt" else ()
+        if item.sub is None or len(radicand) != 1 or radicand[0].kind not in ("letter", "word"):
+            return item
+        if join_name(radicand[0].text, label(item.sub), None) not in self.scope.tensors:
+            return item
+        written = rf"\sqrt{{{radicand[0].text}_{{{label(item.sub)}}}}}"
+        self.warn(f"TeX sets the root over {radicand[0].text} alone", item.span, f"write {written}")
+        inner = replace(radicand[0], sub=item.sub, span=item.span)
+        return replace(item, parts=((inner,), *item.parts[1:]), sub=None)
 
     def _inner(self, item: Item) -> ast.Node:
         """The nucleus of an item that carries its own parts."""
@@ -205,8 +220,6 @@ class Parser:
     def bracketed(self, cursor: Cursor) -> tuple[Item, Items, Item]:
         """The opening bracket, what it encloses, and the closing one (which carries the
         scripts).
-        r
-        r
         """
         opening = cursor.take()
         if opening.sub is not None or opening.sup is not None:

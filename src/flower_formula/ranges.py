@@ -32,6 +32,14 @@ def index_range(evaluator: Evaluator, name: str, body: ast.Node, span: Span) -> 
     if len(found) == 1:
         return next(iter(found))
     if not found:
+        beside = _beside(body, name)
+        if beside is not None:
+            left = spelled(beside.left.name)  # type: ignore[attr-defined]
+            raise FormulaError(
+                f"{spelled(name)} is multiplied here, and indexes nothing",
+                beside.span,
+                f"did you mean {left}_{spelled(name)}?",
+            )
         raise FormulaError(
             f"nothing tells where the index {spelled(name)} runs",
             span,
@@ -43,6 +51,19 @@ def index_range(evaluator: Evaluator, name: str, body: ast.Node, span: Span) -> 
         span,
         "give the index its range, or check what it indexes",
     )
+
+
+def _beside(body: ast.Node, name: str) -> ast.Binary | None:
+    """``xi`` where ``x_i`` was meant: the index beside a symbol."""
+    for node in body.walk():
+        if (
+            isinstance(node, ast.Binary)
+            and isinstance(node.left, ast.Symbol)
+            and isinstance(node.right, ast.Symbol)
+            and node.right.name == name
+        ):
+            return node
+    return None
 
 
 def _extent(evaluator: Evaluator, base: ast.Node, place: int) -> tuple[int, int] | None:

@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from flower_formula.parser import Cursor, Parser
 
 
-def reduction(parser: Parser, cursor: Cursor, operator: str) -> ast.Node:
+def reduction(parser: Parser, cursor: Cursor, operator: str, head: Item | None = None) -> ast.Node:
     r"""``\sum_{j=1}^{m}``, ``\sum_j``, ``\sum_{j \neq t}``, ``\max_j``: limits, then the product
     that follows.
-    r
-    r
     """
-    item = cursor.take()
+    item = cursor.take() if head is None else head
     if item.sub is None:
         raise FormulaError(
             rf"\{item.text} without an index", item.span, rf"write \{item.text}_{{j=1}}^{{m}}"

@@ -15,7 +15,7 @@ from flower_formula import ast
 from flower_formula.errors import FormulaError, FormulaWarning, Span, UndeclaredSymbol
 from flower_formula.functions import function_name
 from flower_formula.items import Item, Items
-from flower_formula.names import join_name, label, spelled
+from flower_formula.names import join_name, label, letters, spelled
 from flower_formula.reductions import reduction
 
 if TYPE_CHECKING:
@@ -68,6 +68,18 @@ class Resolver:
             return self._call(cursor, item, function)
         return self._symbol(item)
 
+    def under(self, cursor: Cursor) -> ast.Node:
+        r"""``\underset{j}{\max}`` is ``\max_j``; under softmax, E and Var stands their axis."""
+        item = cursor.take()
+        name = letters(item.parts[0])
+        if name is None or item.text != "underset" or item.sub is not None:
+            raise FormulaError(rf"the reader cannot give a meaning to \{item.text} here", item.span)
+        named = replace(name, sub=item.parts[1], sup=item.sup, span=item.span)
+        function = self._function(named)
+        if function is None:
+            raise FormulaError("something is set under what is no function", item.span)
+        return self._call(cursor, named, function, remark=True)
+
     def spells_one_name(self, items: Items) -> bool:
         """Whether letters side by side are one declared name (``pos``), not several indices."""
         return self.scope.knows("".join(item.text for item in items)) and not self.scope.open
@@ -77,8 +89,6 @@ class Resolver:
     def _word(self, cursor: Cursor) -> Item:
         """The next name; letters side by side are one name when they spell one (``pos``,
         ``softmax``).
-        r
-        r
         """
         first = cursor.peek()
         assert first is not None
@@ -175,25 +185,20 @@ class Resolver:
             if name in self.scope.functions:
                 self.scope.used.add(name)
                 return name
+        if item.font == "mathbb":
+            return "mean" if item.text == "E" else None
         if self.scope.knows(item.text) or any(
             name.split("_")[0].split("^")[0] == item.text for name in self.scope.tensors
         ):
             return None
         return function_name(item.text)
 
-    def _call(self, cursor: Cursor, item: Item, function: str) -> ast.Node:
+    def _call(self, cursor: Cursor, item: Item, function: str, *, remark: bool = False) -> ast.Node:
         own_sub = "_" in function
         sub = None if own_sub or item.sub is None else item.sub
         if function in ("max", "min") and sub is not None:
-            cursor.at -= 1
-            return reduction(self.parser, cursor, function)
-        over = label(sub) if sub is not None else None
-        if sub is not None and (over is None or over not in self.scope.indices):
-            raise FormulaError(
-                f"the subscript of {item.text} is no index that is known here",
-                item.span,
-                "name an index of the argument",
-            )
+            return reduction(self.parser, cursor, function, item)
+        over = self._axis(item, sub, remark) if sub is not None else None
         following = cursor.peek()
         if following is not None and following.is_("(", "["):
             opening, inner, closing = self.parser.bracketed(cursor)
@@ -211,6 +216,25 @@ class Resolver:
         if item.sup is not None and "^" not in function:
             call = self._power_of_call(item, call)
         return self.parser.with_scripts(scripted, call)
+
+    def _axis(self, item: Item, sub: Items, remark: bool) -> str | None:
+        """The index or the size that stands beside a function's name; a remark may be any word."""
+        name = label(sub)
+        if name is not None and (name in self.scope.indices or name in self.scope.tensors):
+            self.scope.used.add(name)
+            return name
+        if remark and name is not None:
+            self.parser.warn(
+                f"{name} under {item.text} is read as a remark: no index or size has this name",
+                item.span,
+                "name the index or the size that is meant",
+            )
+            return None
+        raise FormulaError(
+            f"the subscript of {item.text} is no index or size that is known here",
+            item.span,
+            "name an index of the argument, or the size of one of its axes",
+        )
 
     def _power_of_call(self, item: Item, call: ast.Node) -> ast.Node:
         r"""``\sin^2 x`` is the square of the sine."""

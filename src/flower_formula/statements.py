@@ -188,7 +188,6 @@ class _Reader:
     def _chain(self, segment: Items) -> tuple[list[Items], Item | None]:
         r"""The sides of one chain, and the ``\mathbb{R}^{n \times d}`` in which they are said to
         lie.
-        r
         """
         sides: list[list[Item]] = [[]]
         depth = 0
@@ -233,7 +232,7 @@ class _Reader:
             raise FormulaError(
                 r"only a space of real numbers can follow \in here",
                 relation.span,
-                "write \\in \\mathbb{R}^{n \times d}",
+                r"write \in \mathbb{R}^{n \times d}",
             )
         return items[0]
 

@@ -43,8 +43,6 @@ class Declaration:
     ``number`` (a whole number drawn from that range) or ``size`` (``value`` is what it equals, or
     None: drawn). ``family`` counts how many leading axes are family indices.
     ``domain`` is ``normal``, ``positive``, ``flag``, or ``between`` with its two ``bounds``.
-    r
-    r
     """
 
     name: str
@@ -73,8 +71,6 @@ def read_declaration(source: str) -> Declaration:
 
     Raises:
         DeclarationError: saying what cannot be read, and what the line may look like.
-    r
-    r
     """
     match = _HEAD.match(source)
     if not match:

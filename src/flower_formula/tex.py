@@ -63,7 +63,6 @@ class _Reader:
     def items_until(self, closing: str | None, opening: Span = (0, 1)) -> Items:
         r"""Items up to ``}`` (consumed), or to the end when ``closing`` is None. Reads
         ``\over``.
-        r
         """
         self.depth += 1
         if self.depth > MAX_DEPTH:

@@ -34,14 +34,17 @@ class Unclear(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """``data`` has ``len(axes)`` index axes, then ``rank`` mathematical ones. ``row``: a
-    transposed vector.
+    r"""``data`` has ``len(axes)`` index axes, then ``rank`` mathematical ones.
+
+    ``row``: a transposed vector. ``inner``: a number that ``\cdot`` made of two vectors; nobody
+    adds such a number to a vector, so that reading of the dot is dropped where that happens.
     """
 
     data: Tensor
     axes: tuple[int, ...] = ()
     rank: int = 0
     row: bool = False
+    inner: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,7 +114,8 @@ def _elementwise(
     rank = max(left.rank, right.rank)
     a = a.reshape(a.shape + (1,) * (rank - left.rank)) if left.rank < rank else a
     b = b.reshape(b.shape + (1,) * (rank - right.rank)) if right.rank < rank else b
-    return Value(operation(a, b), axes, rank, left.row or right.row)
+    inner = rank == 0 and (left.inner or right.inner)
+    return Value(operation(a, b), axes, rank, left.row or right.row, inner)
 
 
 def _broadcast_row(left: Value, right: Value) -> tuple[Value, Value]:
@@ -128,6 +132,8 @@ def _broadcast_row(left: Value, right: Value) -> tuple[Value, Value]:
 
 def add(left: Value, right: Value, sign: int = 1) -> Value:
     """``a + b``: equal shapes, a number with anything, or a vector with each row of a matrix."""
+    if (left.inner and right.rank) or (right.inner and left.rank):
+        raise Misfit("an inner product added to something that is no number")
     left, right = _broadcast_row(left, right)
     return _elementwise(
         left, right, lambda a, b: a + sign * b if sign == 1 else a - b, "cannot add"
@@ -141,10 +147,10 @@ def odot(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """By a number, or element by element when the shapes are equal vectors."""
+    """By a number, or element by element when the shapes are equal."""
     if right.rank and left.rank != right.rank and left.rank:
         raise Misfit("cannot divide by something of this shape")
-    if right.rank == 2:
+    if right.rank == 2 and left.rank != 2:
         raise Misfit("cannot divide by a matrix")
     return _elementwise(left, right, lambda a, b: a / b, "cannot divide")
 
@@ -152,8 +158,6 @@ def divide(left: Value, right: Value) -> Value:
 def multiply(left: Value, right: Value) -> Value:
     """Juxtaposition: numbers scale; matrix products; ``u^T v`` inner; ``u v^T`` outer; rows left,
     columns right.
-    r
-    r
     """
     if left.rank == 0 or right.rank == 0:
         return _elementwise(left, right, lambda a, b: a * b, "cannot multiply")
@@ -165,10 +169,7 @@ def multiply(left: Value, right: Value) -> Value:
         if right.row and not left.row:
             (a, b), axes = align(left, right)
             return Value(a.unsqueeze(-1) * b.unsqueeze(-2), axes, 2)
-        raise Misfit(
-            "two vectors side by side: write u^T v for the inner product, u v^T for the outer one, "
-            r"or \odot"
-        )
+        raise Misfit("two vectors side by side")
     _same(left.shape[-1], right.shape[0])
     (a, b), axes = align(left, right)
     if left.rank == 1:
@@ -194,8 +195,8 @@ def product_readings(operator: str, left: Value, right: Value) -> dict[str, Call
     readings: dict[str, Callable[[], Value]] = {}
     if operator in ("cdot", "times"):
         if left.rank == right.rank == 1 and left.row == right.row and operator == "cdot":
-            readings["inner product"] = lambda: multiply(
-                replace(left, row=True), replace(right, row=False)
+            readings["inner product"] = lambda: replace(
+                multiply(replace(left, row=True), replace(right, row=False)), inner=True
             )
         else:
             readings["matrix product"] = lambda: multiply(left, right)
@@ -250,9 +251,9 @@ def both(left: Value, right: Value) -> Value:
     return Value(a & b, axes, 0)
 
 
-def softmax(value: Value, axis: int | None) -> Value:
-    """``exp(x) / sum exp(x)`` over an index axis, or over the last mathematical axis."""
-    dim = value.data.dim() - 1 if axis is None else value.axes.index(axis)
+def softmax(value: Value, dim: int | None) -> Value:
+    """``exp(x) / sum exp(x)`` over one dimension of the data, by default the last."""
+    dim = value.data.dim() - 1 if dim is None else dim
     exponentials = value.data.exp()
     return replace(value, data=exponentials / exponentials.sum(dim, keepdim=True))
 

@@ -184,7 +184,7 @@ def test_two_dimensional_positions_fill_every_entry_once() -> None:
         (LEFT + RIGHT.replace("V", "U"), ATTENTION, "undeclared symbol U"),
         (r"y = \mathrm{softmax}(x_i)", ["x [n]", "i in 1..n"], "not clear over which index"),
         (r"y_i = \mathrm{softmax}(x_i)", ["x [n]"], "not clear over which index"),
-        (r"y = a b", ["a [n]", "b [n]"], "two vectors side by side"),
+        (r"y = a b", ["a [n]", "b [m]"], "two vectors side by side"),
         (r"y_i = x_i / n x_i", ["x [n]"], "how far the division reaches"),
         (r"y = \log a b", ["a", "b"], "how far log reaches"),
         (r"y_i = x_{i+1}", ["x [n]", "i in 1..n"], "is outside 1.."),
