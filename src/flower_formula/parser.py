@@ -20,7 +20,8 @@ from flower_formula.items import (
 )
 from flower_formula.names import join_name, label
 from flower_formula.reductions import reduction
-from flower_formula.resolve import Resolver, Scope
+from flower_formula.resolve import Resolver
+from flower_formula.scope import Scope
 from flower_formula.tex import read_items
 
 
@@ -159,7 +160,7 @@ class Parser:
         if item.kind == "symbol":
             return self._symbol(cursor, item)
         if item.kind == "under":
-            return self.resolver.under(cursor)
+            return self.resolver.functions.under(cursor)
         cursor.take()
         item = self._root_of_subscripted(item)
         return self.with_scripts(item, self._inner(item))

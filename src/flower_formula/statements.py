@@ -13,7 +13,7 @@ from flower_formula.errors import FormulaError, FormulaWarning, Span
 from flower_formula.items import Item, Items, span_of, split
 from flower_formula.names import join_name, label, letters
 from flower_formula.parser import Parser
-from flower_formula.resolve import Scope
+from flower_formula.scope import Scope
 from flower_formula.segments import EQUALS, is_label, segments, without_words
 from flower_formula.symbols import Declaration
 from flower_formula.tex import read_items

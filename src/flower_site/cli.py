@@ -40,7 +40,6 @@ def find_root() -> Path:
 def check() -> None:
     """Check formulas, labels, references, bibliography keys and front matter. Exit 1 on any
     problem.
-    r
     """
     started = time.perf_counter()
     with errors.status("检查公式……"):

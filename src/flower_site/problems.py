@@ -29,7 +29,6 @@ class Problem(Exception):
         width: how many characters the caret underlines.
         remedy: what to do about it.
         detail: further lines (both values of a disagreement, for example).
-    r
     """
 
     message: str

@@ -65,7 +65,6 @@ class FormulaBlock:
     name.
     ``where`` maps each declaration to its meaning, in order; ``option_starts`` gives the offset in
     ``text`` of each option's value and of each declaration.
-    r
     """
 
     slug: str
