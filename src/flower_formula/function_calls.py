@@ -41,7 +41,7 @@ class FunctionReader:
             return None
         return function_name(item.text)
 
-    def _call(self, cursor: Cursor, item: Item, function: str, *, remark: bool = False) -> ast.Node:
+    def call(self, cursor: Cursor, item: Item, function: str, *, remark: bool = False) -> ast.Node:
         own_sub = "_" in function
         sub = None if own_sub or item.sub is None else item.sub
         if function in ("max", "min") and sub is not None:
@@ -73,7 +73,7 @@ class FunctionReader:
             return name
         if remark and name is not None:
             self.parser.warn(
-                f"{name} under {item.text} is read as a remark: no index or size has this name",
+                f"{name} under {item.text} is read as a remark: no index or size is called so",
                 item.span,
                 "name the index or the size that is meant",
             )
