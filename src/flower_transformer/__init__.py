@@ -1,0 +1,1 @@
+"""The Transformer, one concept a file: readable, typed, tested against torch.nn."""
