@@ -139,3 +139,12 @@ def test_a_planted_fault_is_found_with_file_line_and_remedy(
         assert str(problem.path).startswith(where)
         assert problem.line
         assert problem.remedy
+
+
+def test_the_error_that_the_home_page_shows_is_what_the_check_says(site: Path) -> None:
+    home = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    shown = home.split("```text\n")[1].split("```")[0].splitlines()
+    replace(site / CARD, f"= {FORMULA}", f"= {EIGHT_EDITS['root dropped']}")
+    said = "\n\n".join(str(problem) for problem in problems(site)).splitlines()
+    first = next(k for k, line in enumerate(said) if line.startswith(shown[0]))
+    assert said[first + 1 : first + len(shown)] == shown[1:]

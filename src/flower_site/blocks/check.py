@@ -1,0 +1,40 @@
+"""Everything that can be wrong with a page's blocks, roles, citations, math and diagrams, found
+in its source text.
+
+Takes milliseconds a page: formulas and diagrams that were drawn before come from the cache.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flower_site.blocks import diagrams, formula, inline, math, notebook, references, source
+from flower_site.blocks.page import Page
+from flower_site.problems import Problem
+from flower_site.sources import Text
+
+CHECKS = (
+    math.find_problems,
+    diagrams.find_problems,
+    formula.find_problems,
+    notebook.find_problems,
+    source.find_problems,
+    inline.find_problems,
+    references.find_problems,
+)
+
+
+def check_text(text: str, path: Path, root: Path) -> list[Problem]:
+    """The problems of one page or one notebook cell, in order of their places.
+
+    Whether a formula block can be read and agrees with its code is `FormulaBook.problems`, not
+    asked again here.
+
+    Args:
+        text: the Markdown, front matter included.
+        path: named in the problems; relative to the repository.
+        root: the repository.
+    """
+    page = Page(Text(text, path.as_posix()))
+    found = [problem for check in CHECKS for problem in check(page, root)]
+    return sorted(found, key=lambda problem: (problem.line or 0, problem.column or 0))

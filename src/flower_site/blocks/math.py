@@ -1,0 +1,222 @@
+"""Formulas: what `pymdownx.arithmatex` (generic) finds, drawn by KaTeX at build time.
+
+Inline math becomes `span.flower-math`, display math `div.flower-math.flower-math--display`, which
+scrolls by itself when it is wider than the page. No script is needed to read either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as etree
+
+from markdown import Markdown
+from markdown.treeprocessors import Treeprocessor
+from markdown.util import AtomicString
+
+from flower_site.blocks.extension import FlowerExtension, reader_of
+from flower_site.blocks.page import Formula, Page
+from flower_site.math import MathError, katex, plain_text
+from flower_site.problems import Problem
+
+_HEADING = re.compile(r"h[1-6]")
+
+
+def find_problems(page: Page, root: Path) -> Iterator[Problem]:
+    """Formulas that KaTeX refuses, that Markdown would not see, or that stand where Markdown
+    breaks them.
+    """
+    render = katex(root).html
+    for formula in page.formulas:
+        yield from _misplaced(page, formula)
+        try:
+            render(tidy(formula.latex), display=formula.display)
+        except MathError:
+            yield located(page, formula, root)
+    for match in re.finditer(r"(?<!\\)\\([(\[])(?=[^\n]*?(?:\\[a-zA-Z]|[_^]))", page.prose):
+        if not any(f.start <= match.start() < f.start + len(f.latex) for f in page.formulas):
+            yield page.problem(
+                f"\\{match[1]} 不被当作公式",
+                match.start(),
+                match.end(),
+                remedy="行内公式写 $…$，独立公式写 $$…$$",
+            )
+
+
+def located(page: Page, formula: Formula, root: Path) -> Problem:
+    """The problem of a formula that KaTeX refuses, at the character that it names."""
+    try:
+        katex(root).html(formula.latex, display=formula.display)
+    except MathError as error:
+        at = min(error.position, max(len(formula.latex.rstrip()) - 1, 0))
+        start = formula.start + at
+        return page.problem(
+            f"公式有误：{error}", start, start + error.length, remedy=_remedy(str(error))
+        )
+    raise AssertionError("KaTeX refused the formula only without its white space")
+
+
+def _remedy(message: str) -> str:
+    if "unicodeTextInMathMode" in message:
+        return "中文放进 \\text{…}，中文标点移到公式外面"
+    return "按 KaTeX 的提示改公式"
+
+
+def _misplaced(page: Page, formula: Formula) -> Iterator[Problem]:
+    source, start, end = page.prose, formula.start, formula.start + len(formula.latex)
+    if not formula.display:
+        line = source[source.rfind("\n", 0, start) + 1 :].split("\n", 1)[0]
+        bar = re.search(r"(?<!\\)\|", formula.latex)
+        if bar and line.lstrip(" >").startswith("|"):
+            yield page.problem(
+                "表格里的公式含有 |，会被当作分列符",
+                start + bar.start(),
+                remedy="写成 \\vert 或 \\mid",
+            )
+        return
+    gap = re.search(r"\n[ \t>]*\n", formula.latex)
+    if gap:
+        yield page.problem("独立公式中间有空行", start + gap.end() - 1, remedy="删去空行")
+    lines_before = source[: start - 2].split("\n")
+    lines_after = source[end + 2 :].split("\n")
+    opening = re.fullmatch(r"[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)?", lines_before[-1])
+    previous = lines_before[-2].strip(" \t>") if len(lines_before) > 1 else ""
+    indented = len(lines_before) > 1 and _is_option(lines_before[:-1])
+    following = lines_after[1].strip(" \t>") if len(lines_after) > 1 else ""
+    listed = bool(opening and opening[0].strip(" \t>"))
+    if (
+        not opening
+        or (
+            previous
+            and not previous.startswith(("///", "!!!", "???", "==="))
+            and not indented
+            and not listed
+        )
+        or lines_after[0].strip()
+        or (
+            following
+            and not following.startswith("///")
+            and not (listed and re.match(r"[-*+\d]", following))
+        )
+    ):
+        yield page.problem(
+            "独立公式没有自成一段，会原样显示", start - 2, start, remedy="$$ 的前后各空一行"
+        )
+
+
+def _is_option(lines: list[str]) -> bool:
+    """Whether the last of these lines belongs to the header of a block."""
+    for line in reversed(lines):
+        if re.match(r"^[ \t>]*/{3,}[ ]*\w", line):
+            return True
+        if not re.match(r"^[ >]{4}", line) or not line.strip():
+            return False
+    return False
+
+
+def tidy(latex: str) -> str:
+    """The formula without the indentation of its lines: the same formula anywhere is the same
+    text.
+    """
+    return re.sub(r"[ \t]*\n[ \t]*", "\n", latex).strip()
+
+
+class MathRenderer(Treeprocessor):
+    """Replaces each element of class `arithmatex`.
+
+    Headings are done in a second run, after `toc` took their names and ids from a plain spelling:
+    a table of
+    contents can hold no drawing.
+    """
+
+    def __init__(self, md: Markdown, root: Path) -> None:
+        super().__init__(md)
+        self.root = root
+        self.headings: list[tuple[etree.Element, str]] = []
+
+    def run(self, root: etree.Element) -> None:
+        self.headings.clear()
+        in_heading = {
+            id(element)
+            for heading in root.iter()
+            if _HEADING.fullmatch(heading.tag)
+            for element in heading.iter()
+        }
+        for element in list(root.iter()):
+            if element.get("class") != "arithmatex":
+                continue
+            latex = _latex_of(element)
+            if id(element) in in_heading:
+                element.set("class", "flower-math")
+                element.text = AtomicString(plain_text(latex))
+                self.headings.append((element, latex))
+            else:
+                self.draw(element, latex, display=element.tag == "div")
+
+    def draw(self, element: etree.Element, latex: str, *, display: bool) -> None:
+        """Fill an element with the drawn formula."""
+        try:
+            html = katex(self.root).html(tidy(latex), display=display)
+        except MathError as error:
+            raise self._problem(latex, error) from error
+        element.text = self.md.htmlStash.store(html)
+        if element.get("data-bare"):
+            del element.attrib["data-bare"]
+            del element.attrib["class"]
+        elif display:
+            element.set("class", "flower-math flower-math--display")
+            element.set("tabindex", "0")
+            element.set("role", "group")
+            element.set("aria-label", "公式")
+        else:
+            element.set("class", "flower-math")
+
+    def _problem(self, latex: str, error: MathError) -> Problem:
+        """For a formula that no source text holds (made by another extension)."""
+        page = reader_of(self.md).page
+        at = page.source.find(latex)
+        if at >= 0:
+            return page.problem(
+                f"公式有误：{error}", at + min(error.position, max(len(latex) - 1, 0))
+            )
+        return Problem(f"公式有误：{error}：{latex}", path=page.text.path)
+
+
+class HeadingMath(Treeprocessor):
+    """The second run, after `toc`."""
+
+    def __init__(self, md: Markdown, first: MathRenderer) -> None:
+        super().__init__(md)
+        self.first = first
+
+    def run(self, root: etree.Element) -> None:
+        for element, latex in self.first.headings:
+            self.first.draw(element, latex, display=False)
+        self.first.headings.clear()
+
+
+def _latex_of(element: etree.Element) -> str:
+    text = (element.text or "").strip()
+    latex = text[2:-2]  # \( … \) or \[ … \]
+    if element.tag == "div":  # arithmatex escapes in display math only
+        for entity, char in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
+            latex = latex.replace(entity, char)
+    return latex
+
+
+class MathExtension(FlowerExtension):
+    """Draws formulas; needs `pymdownx.arithmatex` with `generic: true`."""
+
+    checks = (find_problems,)
+
+    def install(self, md: Markdown) -> None:
+        first = MathRenderer(md, reader_of(md).root)
+        md.treeprocessors.register(first, "flower_math", 15)  # after inline (20), before toc (5)
+        md.treeprocessors.register(HeadingMath(md, first), "flower_heading_math", 4)
+
+
+def makeExtension(**kwargs: Any) -> MathExtension:
+    """Entry point of Python-Markdown."""
+    return MathExtension(**kwargs)
