@@ -322,11 +322,12 @@ def place_of(error: FormulaError, block: FormulaBlock) -> Problem:
             what = "公式与代码不一致"
         elif isinstance(error, ShapeError):
             what = "形状不合"
+    disagrees = isinstance(error, Disagreement)
     return block.text.problem(
-        f"{what}：{error.message}",
+        what if disagrees else f"{what}：{error.message}",
         offset + start,
         offset + end,
-        remedy=error.hint,
+        remedy="改公式，或改代码，让两边说同一件事" if disagrees else error.hint,
         detail=error.detail,
     )
 
