@@ -34,21 +34,25 @@ def join_dots(parts: list[ast.Node | Item]) -> tuple[ast.Node, ...]:
             dots.span,
             r"write a_1, \ldots, a_n",
         )
-    first, last = before[0], after[0]
-    found = _difference(first, last)
-    if found is None:
+    last = after[0]
+    start = next((k for k, part in enumerate(before) if _difference(part, last)), None)
+    if start is None:
         raise FormulaError(
             "the members around the dots do not differ in exactly one index",
-            (first.span[0], last.span[1]),
+            (before[0].span[0], last.span[1]),
             r"write a_1, \ldots, a_n",
         )
+    apart, before = before[:start], before[start:]  # [x; a_1; \ldots; a_n] begins with another part
+    first = before[0]
+    found = _difference(first, last)
+    assert found is not None
     lower, upper, body = found
     for step, member in enumerate(before[1:], start=1):
         shown = _difference(first, member)
         expected = isinstance(lower, ast.Number) and lower.value + step
         if shown is None or not isinstance(shown[1], ast.Number) or shown[1].value != expected:
             raise FormulaError("this is not the member that follows the one before", member.span)
-    return (ast.Dots((first.span[0], last.span[1]), VARIABLE, lower, upper, body),)
+    return (*apart, ast.Dots((first.span[0], last.span[1]), VARIABLE, lower, upper, body))
 
 
 def _difference(a: ast.Node, b: ast.Node) -> tuple[ast.Node, ast.Node, ast.Node] | None:

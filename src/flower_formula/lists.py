@@ -99,13 +99,23 @@ def _concat(evaluator: Evaluator, node: ast.Call) -> Value:
     return Value(joined, axes, pieces[0].rank)
 
 
+def _cells(evaluator: Evaluator, entries: tuple[ast.Node, ...]) -> list[list[Value]]:
+    """One row of a matrix, or for dots one row for each member."""
+    if len(entries) == 1 and isinstance(entries[0], ast.Dots):
+        value, axis = _members(evaluator, entries[0])
+        dim = value.axes.index(axis)
+        rest = tuple(a for a in value.axes if a != axis)
+        return [[Value(data, rest, value.rank)] for data in value.data.unbind(dim)]
+    return [[evaluator.value(cell) for cell in entries]]
+
+
 def matrix(evaluator: Evaluator, node: ast.Matrix) -> Value:
     """Numbers in rows and columns; ``[a; b]`` of vectors stacks them or sets them end to end,
     whichever fits.
     """
     if len({len(row) for row in node.rows}) > 1:
         raise ShapeError("the rows of this matrix have different lengths", node.span)
-    cells = [[evaluator.value(cell) for cell in row] for row in node.rows]
+    cells = [row for entries in node.rows for row in _cells(evaluator, entries)]
     flat = [cell for row in cells for cell in row]
     if all(cell.rank == 0 for cell in flat):
         aligned, axes = values.align(*flat)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from flower_formula import ast
 from flower_formula.commands import BARS, CLOSING, DOTS, OPENING, PRODUCTS, REDUCTIONS
 from flower_formula.conditions import AND_WORDS, CONDITION_WORDS, OTHERWISE, condition
+from flower_formula.dots import join_dots
 from flower_formula.errors import FormulaError, FormulaWarning, Span
 from flower_formula.items import (
     Item,
@@ -212,10 +213,11 @@ class Parser:
         span = (opening.span[0], closing.nucleus[1])
         parts = split(inner, ";")
         if len(parts) > 1 or len(split(inner, ",")) > 1:
-            rows = tuple(
-                tuple(self.expression(cell, span) for cell in split(row, ",")) for row in parts
-            )
-            return self.with_scripts(closing, ast.Matrix(span, rows))
+            if len(parts) > 1 and all(len(split(row, ",")) == 1 for row in parts):
+                cells = [(cell,) for cell in self.arguments(inner, span)]
+                return self.with_scripts(closing, ast.Matrix(span, tuple(cells)))
+            rows = [[self.expression(cell, span) for cell in split(row, ",")] for row in parts]
+            return self.with_scripts(closing, ast.Matrix(span, tuple(map(tuple, rows))))
         return self.with_scripts(closing, self.expression(inner, span))
 
     def bracketed(self, cursor: Cursor) -> tuple[Item, Items, Item]:
@@ -319,8 +321,6 @@ class Parser:
 
     def arguments(self, inner: Items, span: Span) -> tuple[ast.Node, ...]:
         r"""The arguments of a call; ``a_1, \ldots, a_h`` becomes one ``Dots``."""
-        from flower_formula.dots import join_dots
-
         parts = split(inner, ",") if len(split(inner, ";")) == 1 else split(inner, ";")
         parsed: list[ast.Node | Item] = []
         for part in parts:

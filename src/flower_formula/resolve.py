@@ -151,6 +151,9 @@ class Resolver:
         name, rest_sub, rest_sup = found
         self.scope.used.add(name)
         node = ast.Symbol(item.span, name)
+        if rest_sup and name in self.scope.raised:
+            node = ast.Indexed(item.span, node, self.parser.indices(rest_sup, item.span))
+            rest_sup = None
         if rest_sub:
             node = ast.Indexed(item.span, node, self.parser.indices(rest_sub, item.span))
         if rest_sup:

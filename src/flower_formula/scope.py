@@ -15,13 +15,15 @@ class Scope:
 
     ``tensors`` are declared or defined symbols, ``functions`` defined functions (here or in
     another block);
-    ``indices`` are the index variables bound at this place. With ``open`` every name is taken as a
+    ``indices`` are the index variables bound at this place; ``raised`` are families whose index
+    stands in the superscript. With ``open`` every name is taken as a
     number.
     """
 
     tensors: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     indices: list[str] = field(default_factory=list)
+    raised: set[str] = field(default_factory=set)
     open: bool = False
     used: set[str] = field(default_factory=set)
     warnings: list[FormulaWarning] = field(default_factory=list)

@@ -52,7 +52,19 @@ def segments(items: Items) -> list[Items]:
             joined[-1] = (*joined[-1], *row)
         else:
             joined.append(row)
-    return [part for row in joined for piece in split(row, ",") for part in split(piece, ";")]
+    parts = [part for row in joined for piece in split(row, ",") for part in split(piece, ";")]
+    parts = [part for part in map(without_words, parts) if part]
+    return [part for whole in parts for part in _opened(whole)]
+
+
+def _opened(part: Items) -> list[Items]:
+    r"""``\Theta = {\theta_i = ..., i \in [1, ..., n]}``: what the braces hold, and its name."""
+    if len(part) != 3 or not part[1].is_("=") or part[2].kind != "group":
+        return [part]
+    inner = segments(part[2].parts[0])
+    if len(split(inner[0], "=")) != 2:
+        return [part]
+    return [*inner, (part[0], part[1], split(inner[0], "=")[0][0].bare())]
 
 
 def without_words(items: Items) -> Items:
@@ -90,10 +102,9 @@ def statement_texts(latex: str, *, sides: bool = False) -> list[str]:
     """
     texts = []
     for segment in segments(read_items(latex)):
-        kept = without_words(segment)
-        parts = [kept] if kept else []
+        parts = [segment]
         if sides:
-            parts += [part for part in split(kept, "=") if part and part != kept]
+            parts += [part for part in split(segment, "=") if part and part != segment]
         for part in parts:
             start, end = span_of(part)
             tokens = tokenize(latex[start:end])

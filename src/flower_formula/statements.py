@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from flower_formula import ast
-from flower_formula.commands import DOTS
 from flower_formula.errors import FormulaError, FormulaWarning, Span
 from flower_formula.items import Item, Items, span_of, split
 from flower_formula.names import join_name, label, letters
 from flower_formula.parser import Parser
 from flower_formula.scope import Scope
-from flower_formula.segments import EQUALS, is_label, segments, without_words
+from flower_formula.segments import EQUALS, is_label, segments
+from flower_formula.stated_ranges import take_ranges
 from flower_formula.symbols import Declaration
 from flower_formula.tex import read_items
 
@@ -120,19 +120,18 @@ class _Reader:
         self.latex = latex
         self.any_parameters = any_parameters
         self.declarations = declarations
-        self.scope = Scope(tensors={*declarations, *tensors}, functions=set(functions))
+        raised = {name for name, declared in declarations.items() if declared.raised}
+        self.scope = Scope({*declarations, *tensors}, set(functions), raised=raised)
         self.parser = Parser(self.scope)
         self.formula = Formula(latex, [], warnings=self.scope.warnings, used=self.scope.used)
 
     def lefts(self) -> list[_Side]:
         """The left sides alone."""
-        return [
-            self._left(self._chain(part)[0][0])
-            for part in self._ranges(segments(read_items(self.latex)))
-        ]
+        parts, _ = take_ranges(segments(read_items(self.latex)), self.parser)
+        return [self._left(self._chain(part)[0][0]) for part in parts]
 
     def run(self) -> Formula:
-        parts = self._ranges(segments(read_items(self.latex)))
+        parts, self.formula.ranges = take_ranges(segments(read_items(self.latex)), self.parser)
         if not parts:
             raise FormulaError(
                 "there is no equation here", (0, len(self.latex)), "write f(x) = ..."
@@ -147,41 +146,6 @@ class _Reader:
         for left, (sides, space) in zip(lefts, chains, strict=True):
             self.formula.equations.append(self._equation(left, sides, space))
         return self.formula
-
-    # -- ranges ---------------------------------------------------------------------------------
-
-    def _ranges(self, segments: list[Items]) -> list[Items]:
-        r"""Takes out ``i = 1, \ldots, h``, which stands for a range; drops empty segments and
-        linking words.
-        """
-        segments = [part for part in (without_words(segment) for segment in segments) if part]
-        kept: list[Items] = []
-        place = 0
-        while place < len(segments):
-            dots = next(
-                (
-                    k
-                    for k in range(place + 1, min(place + 4, len(segments) - 1))
-                    if len(segments[k]) == 1 and segments[k][0].is_(*DOTS)
-                ),
-                None,
-            )
-            if dots is not None and len(split(segments[place], "=")) == 2:
-                name_items, lower = split(segments[place], "=")
-                name = label(name_items)
-                if name is None:
-                    raise FormulaError("cannot read this range", span_of(segments[place]))
-                upper = segments[dots + 1]
-                self.formula.ranges[name] = ast.Range(
-                    name,
-                    self.parser.expression(lower, span_of(lower)),
-                    self.parser.expression(upper, span_of(upper)),
-                )
-                place = dots + 2
-                continue
-            kept.append(segments[place])
-            place += 1
-        return kept
 
     # -- equations ------------------------------------------------------------------------------
 
@@ -256,7 +220,9 @@ class _Reader:
             return _Side(name, names, closing.sub, span)
         if join_name(item.text, sub, sup) in self.declarations:
             return _Side(None, None, None, span)
-        if item.sub is not None and (is_label(item.sub) or self._names_tensor(item.sub)):
+        if item.sub is not None and (
+            is_label(item.sub) or self._names_tensor(item.sub) or item.text in self.declarations
+        ):
             return _Side(join_name(item.text, sub, sup), None, None, span)
         return _Side(join_name(item.text, None, sup), None, item.sub, span)
 

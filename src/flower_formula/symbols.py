@@ -41,7 +41,8 @@ class Declaration:
 
     ``kind`` is ``tensor`` (``axes`` may be empty: a number), ``index`` (``ranges`` has its range),
     ``number`` (a whole number drawn from that range) or ``size`` (``value`` is what it equals, or
-    None: drawn). ``family`` counts how many leading axes are family indices.
+    None: drawn). ``family`` counts how many leading axes are family indices
+    (``raised``: they stand in the superscript).
     ``domain`` is ``normal``, ``positive``, ``flag``, or ``between`` with its two ``bounds``.
     """
 
@@ -53,6 +54,7 @@ class Declaration:
     domain: str = "normal"
     bounds: tuple[float, float] = (0.0, 1.0)
     value: ast.Node | None = None
+    raised: bool = False
     source: str = ""
 
 
@@ -152,7 +154,8 @@ def _family(source: str, item: Item, axes: tuple[Axis, ...], ranges: str) -> Dec
             continue
         kept, taken = _without(items, variables)
         if taken == variables:
-            item = replace(item, sub=kept) if script == "sub" else replace(item, sup=kept)
+            raised = script == "sup"
+            item = replace(item, sup=kept) if raised else replace(item, sub=kept)
             break
     else:
         raise DeclarationError(
@@ -171,7 +174,7 @@ def _family(source: str, item: Item, axes: tuple[Axis, ...], ranges: str) -> Dec
     )
     name = join_name(item.text, sub, sup)
     return Declaration(
-        name, "tensor", first + axes, family=len(first), ranges=tuple(found), source=source
+        name, "tensor", first + axes, len(first), tuple(found), raised=raised, source=source
     )
 
 

@@ -12,7 +12,7 @@ from flower_site.blocks.check import check_text
 from flower_site.formulas import FormulaBook
 from flower_site.front_matter import check_front_matter
 from flower_site.problems import Problem
-from flower_site.sources import notebook_texts, page_texts
+from flower_site.texts import notebook_texts, page_texts
 
 
 @dataclass

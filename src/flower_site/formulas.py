@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,20 +24,12 @@ from flower_formula import (
 )
 from flower_formula.errors import Disagreement, UndeclaredSymbol
 from flower_formula.functions import function_name
-from flower_formula.segments import statement_texts
 from flower_formula.statements import names_defined, read_formula
 from flower_formula.symbols import read_declarations
 from flower_site.problems import Problem, nearest
-from flower_site.sources import (
-    DisplayMath,
-    FormulaBlock,
-    Text,
-    display_math,
-    docstring_texts,
-    formula_blocks,
-    notebook_texts,
-    page_texts,
-)
+from flower_site.restatements import loose_formulas
+from flower_site.sources import FormulaBlock, formula_blocks
+from flower_site.texts import Text, notebook_texts, page_texts
 
 PACKAGES = ("flower_transformer", "flower_site.bindings")
 CACHE = Path(".cache/flower/formulas")
@@ -154,7 +145,7 @@ class FormulaBook:
             problem = self.verdict(slug).problem
             if problem is not None and str(problem) not in map(str, found):
                 found.append(problem)  # a broken definition also breaks the blocks that use it
-        return found + self._loose_formulas()
+        return found + loose_formulas(self.root, self.blocks.values())
 
     # -- definitions that other blocks use ------------------------------------------------------
 
@@ -240,53 +231,6 @@ class FormulaBook:
                 block.latex, block.where, library=library, slug=block.slug
             )
         return self._definitions[block.slug]
-
-    # -- displayed formulas outside blocks ------------------------------------------------------
-
-    def _loose_formulas(self) -> list[Problem]:
-        """Display math that is neither in a block nor the restatement of one."""
-        known: dict[str, set[str]] = {}
-        for slug, block in self.blocks.items():
-            try:
-                known[slug] = set(statement_texts(block.latex, sides=True))
-            except FormulaError:
-                continue
-        found = []
-        for display in self._displays():
-            try:
-                said = statement_texts(display.latex)
-            except FormulaError as error:
-                found.append(
-                    display.text.problem(
-                        f"公式读不懂：{error.message}",
-                        display.start + error.span[0],
-                        display.start + error.span[1],
-                        remedy=error.hint,
-                    )
-                )
-                continue
-            if not any(said and set(said) <= statements for statements in known.values()):
-                start = display.start + len(display.latex) - len(display.latex.lstrip())
-                found.append(
-                    display.text.problem(
-                        "这个独立公式没有经过验证：它不在 formula 块里，也不是某个块的重述",
-                        start,
-                        start + len(display.latex.strip().split("\n")[0]),
-                        remedy="放进 /// formula 块并写明 code；确实无法验证时写 unchecked: 原因",
-                    )
-                )
-        return found
-
-    def _displays(self) -> Iterable[DisplayMath]:
-        for text in (
-            *page_texts(self.root),
-            *notebook_texts(self.root),
-            *docstring_texts(self.root),
-        ):
-            try:
-                yield from (display for display in display_math(text) if not display.in_block)
-            except Problem:
-                continue  # already in faults
 
     # -- cache ----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from typing import Any
 from flower_site import context
 from flower_site.blocks.svg import inline_svg
 from flower_site.problems import Problem, nearest
-from flower_site.sources import read_cells
+from flower_site.texts import read_cells
 
 RECORD = "application/vnd.flower.record+json"
 _LABEL = re.compile(r"^#\|[ \t]*label:[ \t]*(\S*)[ \t]*$", re.M)

@@ -9,7 +9,8 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from flower_site.sources import Text, formula_blocks
+from flower_site.sources import formula_blocks
+from flower_site.texts import Text
 
 RECORD = "application/vnd.flower.record+json"
 SVG = (

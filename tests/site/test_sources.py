@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from flower_site.problems import Problem
-from flower_site.sources import (
-    Text,
-    blank_code,
-    display_math,
-    docstring_texts,
-    formula_blocks,
-    notebook_texts,
-)
+from flower_site.sources import blank_code, display_math, formula_blocks
+from flower_site.texts import Text, docstring_texts, notebook_texts
 
 PAGE = """# 标题
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from flower_site.blocks import diagrams, formula, inline, math, notebook, references, source
 from flower_site.blocks.page import Page
 from flower_site.problems import Problem
-from flower_site.sources import Text
+from flower_site.texts import Text
 
 CHECKS = (
     math.find_problems,

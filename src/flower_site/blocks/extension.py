@@ -20,7 +20,7 @@ from pymdownx.blocks.block import Block
 from flower_site import context
 from flower_site.blocks.page import Header, Page
 from flower_site.problems import Problem, Problems, nearest
-from flower_site.sources import Text
+from flower_site.texts import Text
 
 Check = Callable[[Page, Path], Iterable[Problem]]
 

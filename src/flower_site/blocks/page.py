@@ -15,7 +15,7 @@ from functools import cached_property
 from pymdownx.arithmatex import RE_SMART_DOLLAR_INLINE
 
 from flower_site.problems import Problem
-from flower_site.sources import Text
+from flower_site.texts import Text
 
 CODE_SPAN = r"(?P<code>(?<![\\`])(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
 ROLE = r"\{(?P<role>nb|eq)\}`(?P<target>[^`\n]*)`"
