@@ -61,8 +61,8 @@ def check(
         latex: the display, without dollars.
         function: a call such as ``flower_transformer.attention.scaled_dot_product_attention(Q, K,
             V)``; or a Python
-            function, which is called with the formula's parameters in order (or, when the left
-            side has none, with the declared symbols in order); or None for a formula whose sides
+            function, which is called with the formula's parameters, then the other declared
+            tensors, numbers and sizes, as many as it takes; or None for a formula whose sides
             are compared with each other.
         symbols: declarations, one a line (see ``symbols``).
         packages: where the function of a call may live.
@@ -155,19 +155,18 @@ class _Code:
         return self.function(*(symbols[name] for name in self._arguments()))
 
     def _arguments(self) -> list[str]:
-        """The symbols for a Python function: the parameters on the left side, else the declared
-        symbols in order.
+        """The symbols for a Python function, as many as it takes: the parameters on the left side,
+        then the declared tensors, then numbers and sizes, each in their order.
         """
-        if self.target.parameters is not None:
-            return list(self.target.parameters)
         assert self.function is not None
         tensors = [d.name for d in self.declarations.values() if d.kind == "tensor"]
         numbers = [d.name for d in self.declarations.values() if d.kind in ("size", "number")]
+        names = list(dict.fromkeys([*(self.target.parameters or ()), *tensors, *numbers]))
         try:
             wanted = len(inspect.signature(self.function).parameters)
         except ValueError:  # some built-in functions do not tell
-            wanted = len(tensors)
-        return (tensors + numbers)[:wanted]
+            wanted = len(self.target.parameters or tensors)
+        return names[:wanted]
 
 
 @dataclass

@@ -19,7 +19,7 @@ from flower_formula.items import (
     strip_brackets,
     without_punctuation,
 )
-from flower_formula.names import join_name, label
+from flower_formula.names import label
 from flower_formula.reductions import reduction
 from flower_formula.resolve import Resolver
 from flower_formula.scope import Scope
@@ -110,40 +110,47 @@ class Parser:
         return node
 
     def product(self, cursor: Cursor) -> ast.Node:
-        node = self.factor(cursor)
-        divided: Item | None = None
+        r"""Factors with operators between them; what stands side by side binds tighter:
+        ``a \odot xV`` is ``a \odot (xV)``.
+        """
+        node = self.side_by_side(cursor)
         while (item := cursor.peek()) is not None:
             if item.kind == "symbol" and item.text in PRODUCTS:
                 cursor.take()
-                operator, divided = PRODUCTS[item.text], None
+                right = self.side_by_side(cursor)
+                operator = PRODUCTS[item.text]
             elif item.is_("/", "div"):
                 cursor.take()
-                operator, divided = "/", item
-            elif (item.kind == "word" and item.text.strip() in ("mod", "bmod")) or item.is_(
-                "bmod", "mod"
-            ):
+                right, operator = self.factor(cursor), "/"
+                after = cursor.peek()
+                if after is not None and self.starts_factor(cursor, after):
+                    raise FormulaError(
+                        "it is not clear how far the division reaches",
+                        (item.span[0], after.span[1]),
+                        r"use \frac{...}{...} or brackets",
+                    )
+            elif item.is_("bmod", "mod") or (item.kind == "word" and item.text.strip() == "mod"):
                 cursor.take()
                 right = self.factor(cursor)
                 node = ast.Call((node.span[0], right.span[1]), "mod", (node, right))
                 continue
-            elif self.starts_factor(cursor, item):
-                operator = "juxtaposed"
-                if divided is not None:
-                    raise FormulaError(
-                        "it is not clear how far the division reaches",
-                        (divided.span[0], item.span[1]),
-                        "use \\frac{...}{...} or brackets",
-                    )
             else:
                 break
-            right = self.factor(cursor)
             node = ast.Binary((node.span[0], right.span[1]), operator, node, right)
+        return node
+
+    def side_by_side(self, cursor: Cursor) -> ast.Node:
+        """Factors without an operator between them, multiplied from left to right."""
+        node = self.factor(cursor)
+        while (item := cursor.peek()) is not None and self.starts_factor(cursor, item):
+            right = self.factor(cursor)
+            node = ast.Binary((node.span[0], right.span[1]), "juxtaposed", node, right)
         return node
 
     def starts_factor(self, cursor: Cursor, item: Item) -> bool:
         """Whether a factor can begin here (so that what stands side by side is multiplied)."""
         if item.kind == "word":
-            return item.text.strip() not in CONDITION_WORDS | OTHERWISE | AND_WORDS
+            return item.text.strip() not in CONDITION_WORDS | OTHERWISE | AND_WORDS | {"mod"}
         if item.kind != "symbol":
             return True
         if item.text in BARS:
@@ -163,20 +170,8 @@ class Parser:
         if item.kind == "under":
             return self.resolver.functions.under(cursor)
         cursor.take()
-        item = self._root_of_subscripted(item)
+        item = self.resolver.whole_radicand(item)
         return self.with_scripts(item, self._inner(item))
-
-    def _root_of_subscripted(self, item: Item) -> Item:
-        r"""``\sqrt d_k``: TeX sets the root over d alone; the author meant all of d_k."""
-        radicand = item.parts[0] if item.kind == "sqrt" else ()
-        if item.sub is None or len(radicand) != 1 or radicand[0].kind not in ("letter", "word"):
-            return item
-        if join_name(radicand[0].text, label(item.sub), None) not in self.scope.tensors:
-            return item
-        written = rf"\sqrt{{{radicand[0].text}_{{{label(item.sub)}}}}}"
-        self.warn(f"TeX sets the root over {radicand[0].text} alone", item.span, f"write {written}")
-        inner = replace(radicand[0], sub=item.sub, span=item.span)
-        return replace(item, parts=((inner,), *item.parts[1:]), sub=None)
 
     def _inner(self, item: Item) -> ast.Node:
         """The nucleus of an item that carries its own parts."""

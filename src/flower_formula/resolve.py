@@ -132,6 +132,20 @@ class Resolver:
                 return replace(item, sub=script, sup=last.sup, span=(item.span[0], last.span[1]))
         return item
 
+    def whole_radicand(self, item: Item) -> Item:
+        r"""``\sqrt d_k``: TeX sets the root over d alone; the author meant all of d_k."""
+        radicand = item.parts[0] if item.kind == "sqrt" else ()
+        if item.sub is None or len(radicand) != 1 or radicand[0].kind not in ("letter", "word"):
+            return item
+        if join_name(radicand[0].text, label(item.sub), None) not in self.scope.tensors:
+            return item
+        written = rf"\sqrt{{{radicand[0].text}_{{{label(item.sub)}}}}}"
+        self.parser.warn(
+            f"TeX sets the root over {radicand[0].text} alone", item.span, f"write {written}"
+        )
+        inner = replace(radicand[0], sub=item.sub, span=item.span)
+        return replace(item, parts=((inner,), *item.parts[1:]), sub=None)
+
     # -- symbols --------------------------------------------------------------------------------
 
     def _symbol(self, item: Item) -> ast.Node:

@@ -1,1 +1,1 @@
-"""What turns notes into the site: Markdown blocks, checks, a thin MkDocs plugin, the command line."""
+"""What turns notes into the site: Markdown blocks, checks, a MkDocs plugin, the command line."""
