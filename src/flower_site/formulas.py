@@ -141,11 +141,22 @@ class FormulaBook:
     def problems(self) -> list[Problem]:
         """Everything wrong with blocks, and displayed formulas that no block accounts for."""
         found = list(self.faults)
-        for slug in self.blocks:
+        for slug in self._definitions_first():
             problem = self.verdict(slug).problem
             if problem is not None and str(problem) not in map(str, found):
                 found.append(problem)  # a broken definition also breaks the blocks that use it
         return found + loose_formulas(self.root, self.blocks.values())
+
+    def _definitions_first(self) -> list[str]:
+        """The blocks in an order that names a broken definition before the blocks that use it."""
+
+        def used(slug: str) -> int:
+            try:
+                return len(self._library(self.blocks[slug], ()))
+            except Problem:
+                return 0
+
+        return sorted(self.blocks, key=used)
 
     # -- definitions that other blocks use ------------------------------------------------------
 
