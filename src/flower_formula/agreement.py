@@ -79,11 +79,11 @@ class Comparison:
         gap = (self.expected - self.result).abs().nan_to_num(torch.inf)
         gap = torch.where(self.expected == self.result, torch.zeros_like(gap), gap)
         at = int(gap.argmax())
-        place = (
-            [int(k) + 1 for k in torch.unravel_index(torch.tensor(at), gap.shape)]
-            if gap.dim()
-            else []
-        )
+        place: list[int] = []
+        rest = at
+        for size in reversed(gap.shape):  # torch.unravel_index would first import sympy
+            rest, index = divmod(rest, size)
+            place.insert(0, index + 1)
         sizes = ", ".join(f"{spelled(name)}={size}" for name, size in self.sizes.items())
         values = [float(tensor.reshape(-1)[at]) for tensor in (self.expected, self.result)]
         lines = [f"  sizes: {sizes}"] if sizes else []

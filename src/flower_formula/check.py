@@ -92,7 +92,7 @@ def check(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """The tensors are tiny: several threads would only wait for each other, a hundred times longer."""
+    """The tensors are tiny: several threads would only wait for each other, and much longer."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -250,6 +250,8 @@ class Evaluator:
             try:
                 return values.multiply(left, right)
             except Misfit as first:
+                if left.rank == right.rank == 2:
+                    raise
                 try:
                     result = values.odot(left, right)  # a gain beside a vector: \gamma x
                 except Misfit:

@@ -64,6 +64,7 @@ class FormulaBook:
     devices: tuple[str, ...] = ("cpu",)
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
     _definitions: dict[str, Definition] = field(default_factory=dict)
+    _names: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, root: Path) -> FormulaBook:
@@ -170,13 +171,10 @@ class FormulaBook:
         return names
 
     def _defines(self, block: FormulaBlock) -> tuple[list[str], list[str]]:
-        if block.unchecked:
-            return [], []
-        try:
-            functions, tensors = names_defined(block.latex, read_declarations(block.where))
-        except FormulaError:
-            return [], []  # the block's own check reports it
-        return [name for name in functions if function_name(name) is None], tensors
+        """The functions and the tensors that a block defines."""
+        if block.slug not in self._names:
+            self._names[block.slug] = _names_of(block)
+        return self._names[block.slug]
 
     def _library(self, block: FormulaBlock, chain: tuple[str, ...]) -> dict[str, Definition]:
         """The definitions that a block's formula uses, those that they use included.
@@ -259,6 +257,16 @@ class FormulaBook:
             other = self.blocks[library[name].slug]
             content.append([name, other.latex, list(other.where)])
         return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()[:32]
+
+
+def _names_of(block: FormulaBlock) -> tuple[list[str], list[str]]:
+    if block.unchecked:
+        return [], []
+    try:
+        functions, tensors = names_defined(block.latex, read_declarations(block.where))
+    except FormulaError:
+        return [], []  # the block's own check reports it
+    return [name for name in functions if function_name(name) is None], tensors
 
 
 def place_of(error: FormulaError, block: FormulaBlock) -> Problem:

@@ -60,71 +60,69 @@ def excerpt(dotted: str, root: Path) -> Excerpt:
     Raises:
         SourceError: for a path that leads nowhere.
     """
-    index = _definitions(root)
-    dotted = _followed(dotted, root)
-    if dotted not in index:
-        packages = sorted({name.split(".")[0] for name in index})
-        close = nearest(dotted, index)
-        if not close and dotted.split(".")[0] not in packages:
-            remedy = f"只能引用 {'、'.join(packages)} 里的代码" if packages else "src 下没有包"
-        else:
-            remedy = f"是不是 {close}？" if close else "检查模块和函数的名字"
-        raise SourceError(f"找不到代码 {dotted}", remedy)
-    return index[dotted]
-
-
-def _definitions(root: Path) -> dict[str, Excerpt]:
-    src = root / "src"
-
-    def files() -> list[Path]:
-        return [file for package in _packages(src) for file in sorted(package.rglob("*.py"))]
-
-    def read() -> dict[str, Excerpt]:
-        found: dict[str, Excerpt] = {}
-        for file in files():
-            module = ".".join(file.relative_to(src).with_suffix("").parts).removesuffix(".__init__")
-            text = file.read_text(encoding="utf-8")
-            lines = text.split("\n")
-            path = file.relative_to(root).as_posix()
-            found[module] = Excerpt(path, 1, len(lines), text.rstrip("\n"))
-            for name, node in _walk(ast.parse(text), module):
-                decorators = [decorator.lineno for decorator in node.decorator_list]
-                first, last = min([node.lineno, *decorators]), node.end_lineno or node.lineno
-                code = textwrap.dedent("\n".join(lines[first - 1 : last]))
-                found[name] = Excerpt(path, first, last, code)
-        return found
-
-    return context.index(("definitions", root), files, read)
-
-
-def _followed(dotted: str, root: Path) -> str:
-    """The place of a definition that a module only passes on (`from .x import name`)."""
-    src = root / "src"
-
-    def files() -> list[Path]:
-        return [file for package in _packages(src) for file in sorted(package.rglob("*.py"))]
-
-    def read() -> dict[str, str]:
-        found: dict[str, str] = {}
-        for file in files():
-            parts = list(file.relative_to(src).with_suffix("").parts)
-            package = parts[:-1]
-            module = ".".join(parts).removesuffix(".__init__")
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom):
-                    base = package[: len(package) - node.level + 1] if node.level else []
-                    source = ".".join([*base, *([node.module] if node.module else [])])
-                    for alias in node.names:
-                        name = alias.asname or alias.name
-                        found[f"{module}.{name}"] = f"{source}.{alias.name}"
-        return found
-
-    passed_on = context.index(("imports", root), files, read)
     for _ in range(10):
+        file = _module_file(dotted, root / "src")
+        if file is None:
+            break
+        definitions, passed_on = _module(file, root)
+        if dotted in definitions:
+            return definitions[dotted]
         if dotted not in passed_on:
             break
         dotted = passed_on[dotted]
-    return dotted
+    known = [name for file in _files(root / "src") for name in _module(file, root)[0]]
+    packages = sorted({name.split(".")[0] for name in known})
+    close = nearest(dotted, known)
+    if not close and dotted.split(".")[0] not in packages:
+        remedy = f"只能引用 {'、'.join(packages)} 里的代码" if packages else "src 下没有包"
+    else:
+        remedy = f"是不是 {close}？" if close else "检查模块和函数的名字"
+    raise SourceError(f"找不到代码 {dotted}", remedy)
+
+
+def _files(src: Path) -> list[Path]:
+    return [file for package in _packages(src) for file in sorted(package.rglob("*.py"))]
+
+
+def _module_file(dotted: str, src: Path) -> Path | None:
+    """The file of the longest beginning of a dotted path that is a module of our packages."""
+    parts = dotted.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return None
+    for length in range(len(parts), 0, -1):
+        place = src.joinpath(*parts[:length])
+        for file in (place / "__init__.py", place.with_suffix(".py")):
+            if file.is_file() and (src / parts[0] / "__init__.py").is_file():
+                return file
+    return None
+
+
+def _module(file: Path, root: Path) -> tuple[dict[str, Excerpt], dict[str, str]]:
+    """What a module defines, and what it passes on (``from .x import name``), by dotted path."""
+
+    def read() -> tuple[dict[str, Excerpt], dict[str, str]]:
+        parts = list(file.relative_to(root / "src").with_suffix("").parts)
+        module = ".".join(parts).removesuffix(".__init__")
+        text = file.read_text(encoding="utf-8")
+        lines = text.split("\n")
+        path = file.relative_to(root).as_posix()
+        found = {module: Excerpt(path, 1, len(lines), text.rstrip("\n"))}
+        tree = ast.parse(text)
+        for name, node in _walk(tree, module):
+            decorators = [decorator.lineno for decorator in node.decorator_list]
+            first, last = min([node.lineno, *decorators]), node.end_lineno or node.lineno
+            code = textwrap.dedent("\n".join(lines[first - 1 : last]))
+            found[name] = Excerpt(path, first, last, code)
+        passed_on = {}
+        for statement in tree.body:
+            if isinstance(statement, ast.ImportFrom):
+                base = parts[: len(parts) - statement.level] if statement.level else []
+                source = ".".join([*base, *([statement.module] if statement.module else [])])
+                for alias in statement.names:
+                    passed_on[f"{module}.{alias.asname or alias.name}"] = f"{source}.{alias.name}"
+        return found, passed_on
+
+    return context.index(("module", file), lambda: [file], read)
 
 
 def _packages(src: Path) -> list[Path]:
