@@ -1,0 +1,43 @@
+"""The page 公式验证: what is checked, and everything that is not."""
+
+import json
+
+from flower_site.verification import Row, environment, verification_json, verification_markdown
+
+CHECKED = Row(
+    slug="scaled",
+    latex="y = x\n\n+ 1",
+    uri="cards/a.md",
+    title="甲",
+    line=3,
+    status="checked",
+    call="f(x)",
+    draws=25,
+    errors={"float64 cpu": 1.5e-15, "float32 cpu": 0.0},
+    notes=("· 读作内积",),
+)
+UNCHECKED = Row("other", "y", "cards/b.md", "乙", 9, "unchecked", reason="概率记号")
+
+
+def test_the_page_tells_what_was_compared() -> None:
+    page = verification_markdown([CHECKED, UNCHECKED], {"Python": "3.11"})
+    assert "共 2 个公式，已验证 1 个（50%），未验证 1 个。" in page
+    assert "### scaled {#scaled}\n\n$$\ny = x\n+ 1\n$$" in page
+    assert "[甲](cards/a.md#formula-scaled)" in page
+    assert "<code>f(x)</code>" in page
+    assert "25 次" in page
+    assert "float64 cpu：1.5e-15；float32 cpu：0" in page
+    assert "读法：· 读作内积" in page
+    assert page.index("## 未验证") < page.index("**未验证**：概率记号")
+
+
+def test_the_page_without_formulas() -> None:
+    page = verification_markdown([], environment())
+    assert "共 0 个公式" in page
+    assert "没有未验证的公式。" in page
+
+
+def test_the_same_as_data() -> None:
+    data = json.loads(verification_json([CHECKED], {"Python": "3.11"}))
+    assert data["environment"] == {"Python": "3.11"}
+    assert data["formulas"][0]["errors"] == {"float64 cpu": 1.5e-15, "float32 cpu": 0.0}
