@@ -17,6 +17,7 @@ from typing import Any
 from flower_site import context
 from flower_site.blocks.svg import inline_svg
 from flower_site.problems import Problem, nearest
+from flower_site.seals import broken_seal
 from flower_site.texts import read_cells
 
 RECORD = "application/vnd.flower.record+json"
@@ -158,7 +159,7 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
     title = slug
     raw = path.read_text(encoding="utf-8").split("\n")
 
-    def fault(message: str, needle: str, count: int) -> None:
+    def fault(message: str, needle: str, count: int, remedy: str = "换一个名字") -> None:
         lines = [number for number, line in enumerate(raw, 1) if needle in line]
         line = lines[min(count, len(lines)) - 1] if lines else 1
         at = raw[line - 1].find(needle)
@@ -170,7 +171,7 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
                 column=max(at, 0) + 1,
                 text=raw[line - 1],
                 width=len(needle),
-                remedy="换一个名字",
+                remedy=remedy,
             )
         )
 
@@ -182,6 +183,11 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
             continue
         label = _label_of(cell["source"])
         outputs = cell["outputs"]
+        if (wrong := broken_seal(cell)) is not None:
+            identity = f'"id": "{cell.get("id", "")}"'
+            fault(
+                f"单元 {label or cell.get('id', '')}：{wrong}", identity, 1, "运行 make notebooks"
+            )
         if label is not None:
             if label in cells:
                 fault(f"标签 {label} 用了两次", f"label: {label}", 2)

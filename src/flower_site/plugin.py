@@ -96,7 +96,11 @@ class FlowerPlugin(BasePlugin):  # type: ignore[type-arg]
             without_plugin(config, "git-revision-date-localized")
         if not dated or not config.site_url:
             without_plugin(config, "rss")  # a feed needs dates and absolute addresses
-        config.extra["flower_offline"] = bool(os.environ.get("FLOWER_OFFLINE"))
+        if config.plugins["material/offline"].config["enabled"]:
+            config.extra["flower_offline"] = True
+            # Our copy; the theme would load it from another host.
+            config.extra["polyfills"] = ["assets/iframe-worker.js"]
+            config.theme["features"].remove("navigation.instant")  # it fetches pages
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
         self._forget_changed_code()

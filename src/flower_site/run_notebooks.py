@@ -28,6 +28,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from flower_site.problems import Problem, Problems
+from flower_site.seals import KEY, seal
 
 CELL_TIMEOUT = 120  # seconds, the same as in `make test`
 MAX_BYTES = 300_000
@@ -201,6 +202,8 @@ def normalise(notebook: NotebookNode, name: str) -> None:
                     output["metadata"] = {}
                 if output.output_type == "execute_result":
                     output.execution_count = cell.execution_count
+            if cell.source.strip():
+                cell["metadata"][KEY] = seal(cell.source, cell.outputs)
 
 
 def label(cell: NotebookNode) -> str | None:
