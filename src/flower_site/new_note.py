@@ -11,6 +11,7 @@ import yaml
 from pybtex.database import BibliographyData, Entry, parse_string
 
 from .problems import Problem
+from .seals import KEY, seal
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _ARXIV = re.compile(r"\d{4}\.\d{4,5}")
@@ -118,8 +119,17 @@ def _page_and_notebook(
     )
     return {
         root / "docs" / folder / f"{slug}.md": f"{head}\n---\n{body}",
-        root / "notebooks" / f"{slug}.ipynb": notebook,
+        root / "notebooks" / f"{slug}.ipynb": _sealed(notebook),
     }
+
+
+def _sealed(notebook: str) -> str:
+    """The template's notebook with the seals that the runner would give it."""
+    data = json.loads(notebook)
+    for cell in data["cells"]:
+        if cell.get("outputs"):
+            cell["metadata"][KEY] = seal("".join(cell["source"]), cell["outputs"])
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def _template(name: str) -> str:

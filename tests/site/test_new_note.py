@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from flower_site.check import check_site
 from flower_site.front_matter import check_front_matter
 from flower_site.new_note import new_card, new_paper
 from flower_site.problems import Problem
@@ -90,3 +91,14 @@ def test_an_unknown_paper_gains_a_bibliography_entry(tmp_path: Path) -> None:
     assert check_front_matter(tmp_path) == ([], 1)
     again = new_paper(tmp_path, "flash-attention")
     assert again[2].read_text("utf-8").count("@misc{") == 2
+
+
+def test_what_is_created_passes_the_check_and_is_a_draft(tmp_path: Path) -> None:
+    bindings = tmp_path / "src/flower_site/bindings.py"
+    bindings.parent.mkdir(parents=True)
+    bindings.write_text("", encoding="utf-8")
+    new_card(tmp_path, "layer-norm", "层归一化")
+    new_paper(tmp_path, "1607.06450")
+    report = check_site(tmp_path)
+    assert [str(problem) for problem in report.problems] == []
+    assert report.counts["注明未验证的公式"] == 2

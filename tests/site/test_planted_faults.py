@@ -72,9 +72,19 @@ def test_an_edit_of_the_published_formula(site: Path, edit: str) -> None:
     assert "没有经过验证" not in found.message  # the reader's own words, not a missing restatement
 
 
-def drop_label(site: Path) -> str:
+def drop_label(site: Path) -> tuple[str, ...]:
     replace(site / "notebooks/scaled-dot-product-attention.ipynb", "#| label: ", "#| lable: ")
-    return "docs/"
+    return ("docs/", "notebooks/")
+
+
+def changed_output(site: Path) -> str:
+    replace(site / "notebooks/scaled-dot-product-attention.ipynb", "0.707", "0.717", '"outputs"')
+    return "notebooks/scaled-dot-product-attention.ipynb"
+
+
+def changed_code(site: Path) -> str:
+    replace(site / "notebooks/attention-masks.ipynb", "causal_mask(6", "causal_mask(7")
+    return "notebooks/attention-masks.ipynb"
 
 
 def unknown_record(site: Path) -> str:
@@ -132,12 +142,13 @@ def bad_latex(site: Path) -> str:
 @pytest.mark.parametrize(
     "plant",
     [
-        drop_label, unknown_record, dead_code_path, undeclared_symbol, missing_notebook,
+        drop_label, changed_output, changed_code, unknown_record, dead_code_path,
+        undeclared_symbol, missing_notebook,
         unknown_citation, unknown_status, unknown_equation, bad_latex,
     ],
 )  # fmt: skip
 def test_a_planted_fault_is_found_with_file_line_and_remedy(
-    site: Path, plant: Callable[[Path], str]
+    site: Path, plant: Callable[[Path], str | tuple[str, ...]]
 ) -> None:
     where = plant(site)
     found = problems(site)

