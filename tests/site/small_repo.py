@@ -9,6 +9,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from flower_site.seals import KEY, seal
 from flower_site.sources import formula_blocks
 from flower_site.texts import Text
 
@@ -101,6 +102,9 @@ def notebook_cells() -> list[Any]:
 
 def write_notebook(path: Path, cells: list[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    for cell in cells:
+        if cell.cell_type == "code":
+            cell.metadata[KEY] = seal(cell.source, cell.outputs)
     nbformat.write(new_notebook(cells=cells), path)
 
 
