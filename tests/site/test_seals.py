@@ -1,4 +1,4 @@
-"""A seal fits a cell's code and outputs, however the file cuts them into lines, and nothing else."""
+"""A seal fits a cell's code and outputs, however the file cuts them into lines."""
 
 from __future__ import annotations
 
