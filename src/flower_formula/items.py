@@ -20,7 +20,7 @@ class Item:
     * ``symbol``: ``text`` is an operator, bracket, punctuation mark or command
     * ``group``: ``parts[0]``; ``frac``: ``parts`` are numerator and denominator; ``sqrt``:
     radicand and degree
-    * ``under``: what is set, and what stands under it; ``accent``: ``text`` names it
+    * ``under``: what is set, and what stands under it
     * ``rows``: ``text`` is the environment's name, ``rows`` its cells
     """
 

@@ -11,14 +11,14 @@ from flower_formula.items import Item, Items
 from flower_formula.tex import read_items
 
 
-def label(items: Items | None) -> str | None:
+def label(items: Items | None, *, steps: bool = False) -> str | None:
     r"""A script as part of a name: ``model`` for ``{model}``, ``{\text{model}}`` and
-    ``\mathrm{model}``.
+    ``\mathrm{model}``. With ``steps`` also ``t-1``, as in the declared name ``m_{t-1}``.
     """
     if items is None:
         return None
     if len(items) == 1 and items[0].kind == "group" and _bare(items[0]):
-        return label(items[0].parts[0])
+        return label(items[0].parts[0], steps=steps)
     parts = []
     for item in items:
         if not _bare(item):
@@ -27,6 +27,8 @@ def label(items: Items | None) -> str | None:
             parts.append(item.text)
         elif item.is_("*", "prime", "ast"):
             parts.append("*" if item.text == "ast" else item.text)
+        elif steps and parts and item.is_("+", "-"):
+            parts.append(item.text)
         else:
             return None
     return "".join(parts) or None
@@ -79,7 +81,7 @@ def canonical_name(latex: str) -> str:
     item = letters(read_items(text))
     if item is None:
         raise FormulaError(f"{text!r} is no name of a symbol", (0, max(1, len(latex))))
-    sub, sup = label(item.sub), label(item.sup)
+    sub, sup = label(item.sub, steps=True), label(item.sup)
     if (item.sub is not None and sub is None) or (item.sup is not None and sup is None):
         raise FormulaError(f"{text!r} is no name of a symbol", (0, max(1, len(latex))))
     return join_name(item.text, sub, sup)
@@ -88,4 +90,7 @@ def canonical_name(latex: str) -> str:
 def spelled(name: str) -> str:
     """A name as its author would write it in LaTeX (for messages)."""
     base, rest = re.match(r"([^_^]+)(.*)", name, re.S).groups()  # type: ignore[union-attr]
+    accented = re.fullmatch(r"(\w+)\((.+)\)", base)
+    if accented is not None:
+        return f"\\{accented[1]}{{{spelled(accented[2])}}}{rest}"
     return (f"\\{base}" if base in GREEK else base) + rest

@@ -149,7 +149,7 @@ class Resolver:
     # -- symbols --------------------------------------------------------------------------------
 
     def _symbol(self, item: Item) -> ast.Node:
-        sub, sup = label(item.sub), label(item.sup)
+        sub, sup = label(item.sub, steps=True), label(item.sup)
         if self.scope.open:
             name = join_name(item.text, sub, None)
             if item.sub is not None and sub is None:
@@ -177,6 +177,8 @@ class Resolver:
     def _constant(self, item: Item) -> ast.Node | None:
         """Euler's number and π, where no symbol of that name is declared."""
         if item.sub is not None:
+            if item.text == "delta" and (parts := self.parser.indices(item.sub, item.span))[1:]:
+                return self._kronecker(item, parts)
             if item.text == "e" and item.sup is not None and not self.scope.knows("e"):
                 raise FormulaError(
                     "the subscript stands on e, not on its exponent", item.span, "write e^{x_i}"
@@ -189,6 +191,13 @@ class Resolver:
             node: ast.Node = ast.Number(item.span, math.e if item.text == "e" else math.pi)
             return node if item.sup is None else self.parser.superscript(item.sup, item.span, node)
         return None
+
+    def _kronecker(self, item: Item, parts: tuple[ast.Node, ...]) -> ast.Node:
+        r"""``\delta_{ij}``, undeclared: 1 where the indices are equal, 0 elsewhere."""
+        equal = ast.Compare(item.span, ("=",) * (len(parts) - 1), parts)
+        one, zero = ast.Number(item.span, 1.0), ast.Number(item.span, 0.0)
+        node: ast.Node = ast.Cases(item.span, ((one, equal), (zero, None)))
+        return node if item.sup is None else self.parser.superscript(item.sup, item.span, node)
 
     def _match(
         self, item: Item, sub: str | None, sup: str | None

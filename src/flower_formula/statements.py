@@ -221,10 +221,19 @@ class _Reader:
         if join_name(item.text, sub, sup) in self.declarations:
             return _Side(None, None, None, span)
         if item.sub is not None and (
-            is_label(item.sub) or self._names_tensor(item.sub) or item.text in self.declarations
+            is_label(item.sub)
+            or self._names_tensor(item.sub)
+            or item.text in self.declarations
+            or self._is_step(sub)
         ):
             return _Side(join_name(item.text, sub, sup), None, None, span)
         return _Side(join_name(item.text, None, sup), None, item.sub, span)
+
+    def _is_step(self, sub: str | None) -> bool:
+        """``m_t`` where some ``m_{t-1}`` is declared: one step, whose t is a number, no index."""
+        return sub is not None and any(
+            name.partition("_")[2].startswith(f"{sub}-") for name in self.declarations
+        )
 
     def _names_tensor(self, items: Items) -> bool:
         r"""``\mu_x`` where x is a declared tensor: a label, for x is no number to index with."""

@@ -228,7 +228,11 @@ class _Reader:
         if name in ACCENTS:
             body = self.argument("what carries the accent")
             span = (token.start, self.tokens[self.at - 1].end)
-            return Item("accent", name, span, parts=(body,), nucleus=span)
+            if len(body) != 1 or body[0].kind not in ("letter", "word"):
+                raise FormulaError(rf"\{name} over something that is no name", span)
+            return replace(
+                body[0], kind="word", text=f"{name}({body[0].text})", span=span, nucleus=span
+            )
         if name == "begin":
             return self._environment(token)
         if name == "|":
