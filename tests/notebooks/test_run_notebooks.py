@@ -14,6 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from flower_site import run_notebooks as runner
 from flower_site.problems import Problems
 from flower_site.run_notebooks import run_notebooks
+from flower_site.seals import KEY, seal
 
 
 def write(root: Path, *sources: str, name: str = "a") -> Path:
@@ -52,7 +53,7 @@ def test_runs_in_place_and_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     _, summed, value = notebook.cells
     assert [output.text for output in summed.outputs] == ["一\n二\n"]
     assert summed.id == "sum", "a labelled cell is found by its label"
-    assert summed.metadata == {"tags": ["kept"]}
+    assert summed.metadata == {"tags": ["kept"], KEY: seal(summed.source, summed.outputs)}
     assert value.outputs[0].data["text/plain"] == "2"
     assert [summed.execution_count, value.execution_count] == [1, 2]
     assert notebook.metadata == {
