@@ -27,7 +27,7 @@ export NO_MKDOCS_2_WARNING := 1
 
 STAGES := lint types unit check test-notebooks test-site test-browser
 
-.PHONY: help install serve build offline notebooks lab check test $(STAGES) coverage format freeze \
+.PHONY: help install serve build offline notebooks lab check test $(STAGES) coverage format mutate freeze \
         clean clean-venv
 
 help: ## list these commands
@@ -140,6 +140,9 @@ coverage: $(READY) ## unit tests with line and branch coverage
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
+
+mutate: $(READY) ## change every formula and its code a piece at a time, and see each change noticed
+	@$(BIN)/flower mutate
 
 # --- upkeep ---------------------------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ ARROWS = {
 EXTRA = {
     "flower_transformer/plots.py": {"matplotlib"},
     "flower_transformer/notebook.py": {"IPython"},
+    "flower_transformer/training/checkpoint.py": {"safetensors"},
+    "flower_transformer/training/progress.py": {"rich"},
     "flower_site/bindings.py": {"flower_transformer", "torch"},
     "flower_site/formulas.py": {"torch"},  # which devices there are; the version, for the cache
 }

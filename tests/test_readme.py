@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,14 @@ def test_the_error_is_what_a_forgotten_root_brings(readme: str, tmp_path: Path) 
     line = int(shown.split(":")[1])
     now = str(dataclasses.replace(problem, line=line))
     assert now == shown, f"the example in {readme} is out of date; it is now:\n{now}"
+
+
+def test_the_program_runs_as_written(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(example("README.md", r"^```python\n(.*?)^```$"), "utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("step 2") == 8
+    assert done.stdout.count("goes on") + done.stdout.count("translates") == 4

@@ -84,7 +84,7 @@ def check(
         code = Code(function, packages, declarations, formula)
         with _one_thread():
             drawn = draws(declarations, count, seed)
-            return _Check(formula, declarations, code, library, drawn, devices).run()
+            return Checker(formula, declarations, code, library, drawn, devices).run()
     except FormulaError as error:
         error.latex = error.latex or latex
         raise
@@ -102,7 +102,9 @@ def _one_thread() -> Iterator[None]:
 
 
 @dataclass
-class _Check:
+class Checker:
+    """One formula, its code and the draws on which they are compared."""
+
     formula: Formula
     declarations: dict[str, Declaration]
     code: Code
@@ -231,9 +233,9 @@ class _Check:
         if self.code.given:
             if expected is None:  # defined in several parts
                 assert goal.name is not None
-                expected = evaluator.defined(goal.name).value.data
+                expected = evaluator.defined(goal.name).members()
             device = precision.split()[0] if " " in precision else "cpu"
-            result = self.code.run(tensors, draw.sizes, device)
+            result = self.code.run(tensors, draw.sizes, dtype, device)
             found.append(
                 Comparison(
                     expected,

@@ -33,6 +33,7 @@ class Code:
             read_call(function, packages, list(declarations)) if isinstance(function, str) else None
         )
         self.function = function if callable(function) else None
+        self._run: Callable[[Mapping[str, object]], object] | None = None
         self.name = self.call.path if self.call else getattr(function, "__name__", "the function")
         if self.name == "<lambda>":
             self.name = "the function"
@@ -41,8 +42,14 @@ class Code:
     def given(self) -> bool:
         return self.call is not None or self.function is not None
 
-    def run(self, tensors: Mapping[str, Tensor], sizes: Mapping[str, int], device: str) -> Tensor:
-        """Its result as a float64 tensor on the CPU.
+    def run(
+        self,
+        tensors: Mapping[str, Tensor],
+        sizes: Mapping[str, int],
+        dtype: torch.dtype,
+        device: str,
+    ) -> Tensor:
+        """Its result as a float64 tensor on the CPU; what it makes itself has ``dtype`` by default.
 
         Raises:
             ShapeError: if it fails on these arguments.
@@ -51,10 +58,13 @@ class Code:
         symbols: dict[str, object] = dict(sizes)
         for name, tensor in tensors.items():
             declared = self.declarations[name]
-            if declared.domain == "flag":
-                symbols[name] = tensor.to(torch.bool).to(device)
+            if declared.domain in ("flag", "whole"):
+                kind = torch.bool if declared.domain == "flag" else torch.int64
+                symbols[name] = tensor.to(device, kind)
             else:
                 symbols[name] = tensor.to(device) if declared.axes else float(tensor)
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(dtype)
         try:
             result = self._result(symbols)
         except Exception as error:
@@ -65,6 +75,8 @@ class Code:
                 "check the declared shapes and the arguments of the call",
                 f"  sizes: {shown}" if shown else None,
             ) from error
+        finally:
+            torch.set_default_dtype(before)
         if isinstance(result, bool | int | float):
             result = torch.tensor(float(result), dtype=torch.float64)
         if not isinstance(result, Tensor):
@@ -75,7 +87,13 @@ class Code:
             )
         return result.detach().cpu().to(torch.float64)
 
+    def replace_call(self, run: Callable[[Mapping[str, object]], object]) -> None:
+        """Runs something else in place of the call (for mutation testing)."""
+        self._run = run
+
     def _result(self, symbols: Mapping[str, object]) -> object:
+        if self._run is not None:
+            return self._run(symbols)
         if self.call is not None:
             return self.call.run(symbols)
         assert self.function is not None

@@ -100,6 +100,11 @@ def _tensor(declared: Declaration, sizes: dict[str, int], generator: torch.Gener
         if shape:
             flags[..., torch.randint(shape[-1], (1,), generator=generator)] = True
         return flags.to(torch.float64)
+    if declared.domain == "whole":
+        entry = declared.ranges[0]
+        lower, upper = (_size(bound, sizes, declared) for bound in (entry.lower, entry.upper))
+        drawn = torch.randint(lower, max(lower, upper) + 1, shape, generator=generator)
+        return drawn.to(torch.float64)
     if declared.domain == "positive":
         return torch.rand(shape, generator=generator, dtype=torch.float64) * 1.5 + 0.25
     if declared.domain == "between":

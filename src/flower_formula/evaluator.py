@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from flower_formula import ast, calls, cases, lists, ranges, values
+from flower_formula import ast, calls, cases, lists, ranges, recurrence, values
 from flower_formula.environment import Definition, Environment, NeedsReading
 from flower_formula.errors import FormulaError, ShapeError, Span
 from flower_formula.indexing import Family, IndexRange, gather, scatter, whole
@@ -70,10 +70,11 @@ class Evaluator:
             return env.defined[name]
         if name in env.computing:
             raise FormulaError(
-                f"{spelled(name)} is defined by itself",
-                self._equations(name)[0].left,
-                "recurrences need a start; the reader cannot follow this one",
+                f"{spelled(name)} is needed before it is there", self._equations(name)[0].left
             )
+        if group := recurrence.group_of(self, name):
+            recurrence.unroll(self, group)
+            return env.defined[name]
         env.computing.append(name)
         parts = [(equation, equation.sides[0]) for equation in self._equations(name)]
         family = self.part(parts)
@@ -125,7 +126,7 @@ class Evaluator:
         env = self.env
         before_values, before_ranges = dict(env.indices), dict(env.ranges)
         for name, entry in ranges.items():
-            counted = torch.arange(entry.lower, entry.upper + 1, dtype=torch.float64)
+            counted = torch.arange(entry.lower, entry.lower + entry.size, dtype=torch.float64)
             env.indices[name] = Value(counted, (entry.axis,), 0)
             env.ranges[name] = (entry.lower, entry.upper)
         try:

@@ -31,10 +31,18 @@ class IndexRange:
 
 @dataclass
 class Family:
-    """A value with the number that the first entry on each of its axes carries."""
+    """A value with the number that the first entry on each of its axes carries.
+
+    ``given`` counts the leading entries that only start a recurrence.
+    """
 
     value: Value
     first: tuple[int, ...]
+    given: int = 0
+
+    def members(self) -> Tensor:
+        """The entries that the definition makes."""
+        return self.value.data[self.given :] if self.given else self.value.data
 
 
 def gather(

@@ -295,6 +295,8 @@ class _Reader:
             right = sides if left.name is None else sides[1:]
             parsed = tuple(self.parser.expression(side, span_of(side)) for side in right)
             shape = self._shape(space) if space is not None else None
+        if left.name is not None and left.index_items and f"{left.name}_0" in self.declarations:
+            self.scope.used.add(f"{left.name}_0")  # it starts the recurrence
         span = (left.span[0], span_of(sides[-1])[1])
         return ast.Equation(span, left.name, left.parameters, indices, parsed, left.span, shape)
 

@@ -6,6 +6,7 @@ use
 ``x [0..n-1, d]``                       its rows are counted from 0 (otherwise from 1)
 ``\epsilon`` ``T > 0`` ``p in (0, 1)``  numbers
 ``p [m] in {0, 1}``                     flags; the code gets booleans, at least one of them true
+``y [n] in 1..K``                       whole numbers; the code gets integers
 ``q [d_k] ~ N(0, 1)``                   a random vector
 ``W_i^Q [d_model, d_k] for i in 1..h``  a family; the code gets it stacked on a first axis
 ``pos in 0..n-1``                       an index and its range
@@ -43,7 +44,8 @@ class Declaration:
     ``number`` (a whole number drawn from that range) or ``size`` (``value`` is what it equals, or
     None: drawn). ``family`` counts how many leading axes are family indices
     (``raised``: they stand in the superscript).
-    ``domain`` is ``normal``, ``positive``, ``flag``, or ``between`` with its two ``bounds``.
+    ``domain`` is ``normal``, ``positive``, ``flag``, ``whole`` (``ranges`` has the range), or
+    ``between`` with its two ``bounds``.
     """
 
     name: str
@@ -93,6 +95,10 @@ def read_declaration(source: str) -> Declaration:
         return Declaration(name, "index", ranges=(ast.Range(name, *bounds),), source=source)
     if match["shape"] is None and tail.startswith("="):
         return Declaration(name, "size", value=_expression(source, tail[1:]), source=source)
+    if found := _RANGE.match(tail):  # whole numbers
+        bounds = _expression(source, found["lower"]), _expression(source, found["upper"])
+        whole = ast.Range(name, *bounds)
+        return Declaration(name, "tensor", axes, ranges=(whole,), domain="whole", source=source)
     domain, limits = _domain(source, name, tail)
     return Declaration(name, "tensor", axes, domain=domain, bounds=limits, source=source)
 

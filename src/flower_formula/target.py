@@ -77,6 +77,7 @@ def target(formula: Formula) -> ast.Equation:
             for node in side.walk():
                 if isinstance(node, ast.Symbol | ast.Call) and node.name != equation.name:
                     mentioned.add(node.name)
+    mentioned |= {f"{e.name}_0" for e in formula.equations if e.name and e.indices}  # starts
     ends = [e for e in formula.equations if e.name is None or e.name not in mentioned]
     names = {e.name for e in ends}
     if len(ends) == 1 or (len(names) == 1 and None not in names):

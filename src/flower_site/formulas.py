@@ -159,6 +159,14 @@ class FormulaBook:
 
         return sorted(self.blocks, key=used)
 
+    def library(self, slug: str) -> dict[str, Definition]:
+        """The definitions of other blocks that a block's formula uses.
+
+        Raises:
+            Problem: if one of them cannot be read, or it is not clear which is meant.
+        """
+        return self._library(self.blocks[slug], ())
+
     # -- definitions that other blocks use ------------------------------------------------------
 
     @cached_property

@@ -30,6 +30,14 @@ class PageMatter(BaseModel):
     icon: str | None = None
 
 
+class ApiMatter(PageMatter):
+    """A page of the API, made from docstrings."""
+
+    title: str = Field(min_length=1)
+    summary: str
+    order: int = 1000
+
+
 class NoteMatter(PageMatter):
     """A card or a topic. ``order`` places it in the navigation; the others follow by title."""
 
@@ -71,6 +79,8 @@ class FrontMatter:
 def model_for(path: Path | str) -> type[PageMatter]:
     """The model for a page, by its folder; index pages are plain pages."""
     place = Path(path)
+    if place.parent.name == "api" and place.stem != "index":
+        return ApiMatter
     if place.stem == "index" or place.parent.name not in NOTE_FOLDERS:
         return PageMatter
     return PaperMatter if place.parent.name == "papers" else NoteMatter

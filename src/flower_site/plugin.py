@@ -57,7 +57,7 @@ log = get_plugin_logger(__name__)
 RELOADED = ("flower_transformer", "flower_site.bindings")
 
 # A card explains a term and comes before what only uses it.
-SEARCH_BOOST = {"cards": 4.0, "papers": 2.0, "topics": 1.5, "notebooks": 0.1}
+SEARCH_BOOST = {"cards": 4.0, "papers": 2.0, "topics": 1.5, "notebooks": 0.1, "api": 0.1}
 
 
 class FlowerPlugin(BasePlugin):  # type: ignore[type-arg]

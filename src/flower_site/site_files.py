@@ -19,7 +19,13 @@ from .index_pages import Entry
 from .notebook_pages import NotebookPage, embedded_notebooks, read_notebook
 
 ASSETS = Path(__file__).parent / "assets"
-FOLDERS = {"papers": "论文总结", "cards": "知识点卡片", "topics": "专题", "notebooks": "实验"}
+FOLDERS = {
+    "papers": "论文总结",
+    "cards": "知识点卡片",
+    "topics": "专题",
+    "notebooks": "实验",
+    "api": "API",
+}
 TAGS_PAGE = "---\ntitle: 标签\nsearch:\n  exclude: true\n---\n\n# 标签\n\n<!-- material/tags -->\n"
 
 

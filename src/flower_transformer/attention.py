@@ -1,6 +1,7 @@
 r"""Multi-head attention (Vaswani et al. 2017, section 3.2.2).
 
-Legend: B batch, H heads, T query length, S key length, D = d_model, d_k and d_v head widths.
+Legend: B batch, H heads, G key/value heads (G = H unless they are shared), T query length, S key
+length, D = d_model, d_k and d_v head widths.
 "..." stands for any leading axes, usually (B,).
 
 The attention inside each head is `flower_transformer.scaled_dot_product`, whose functions can be
@@ -10,11 +11,13 @@ weights; `MultiHeadAttention` holds the weights and computes the same.
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import Literal, Protocol, overload
 
 from torch import Tensor, nn
 
+from flower_transformer.grouped_query import grouped_query_attention, grouped_query_weights
 from flower_transformer.masks import causal_mask, combine
+from flower_transformer.rotary import Rotation
 from flower_transformer.scaled_dot_product import (
     Path,
     attention_scores,
@@ -25,6 +28,7 @@ from flower_transformer.scaled_dot_product import (
 )
 
 __all__ = [
+    "KeyValueCache",
     "MultiHeadAttention",
     "Path",
     "attention_scores",
@@ -168,6 +172,14 @@ def multi_head_attention(
     return (output, attention_weights(q, k, may_attend=may_attend)) if return_weights else output
 
 
+class KeyValueCache(Protocol):
+    """What `MultiHeadAttention` asks of a cache: keep the newest keys and values, return all."""
+
+    def update(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Append (B, G, T, d_k) and (B, G, T, d_v); return (B, G, S, d_k) and (B, G, S, d_v)."""
+        ...
+
+
 class MultiHeadAttention(nn.Module):
     """Multi-head attention with its weights: self-, cross- and masked attention.
 
@@ -177,6 +189,7 @@ class MultiHeadAttention(nn.Module):
     Args:
         d_model: D, the width of input and output.
         n_heads: H.
+        n_kv_heads: G, the number of key/value heads (`grouped_query_attention`); H when left out.
         d_k: width of queries and keys in a head; d_model / n_heads when left out.
         d_v: width of values in a head; d_k when left out.
         bias: add a bias to each projection. The published formula has none.
@@ -184,7 +197,8 @@ class MultiHeadAttention(nn.Module):
         path: "fused" (torch's kernel) or "reference" (the formula written out): same values.
 
     Raises:
-        ValueError: d_model is no multiple of n_heads (and d_k is not given), or a size is < 1.
+        ValueError: d_model is no multiple of n_heads (and d_k is not given), n_heads none of
+            n_kv_heads, or a size is < 1.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.2.
     """
@@ -194,6 +208,7 @@ class MultiHeadAttention(nn.Module):
         d_model: int,
         n_heads: int,
         *,
+        n_kv_heads: int | None = None,
         d_k: int | None = None,
         d_v: int | None = None,
         bias: bool = False,
@@ -201,10 +216,14 @@ class MultiHeadAttention(nn.Module):
         path: Path = "fused",
     ) -> None:
         super().__init__()
-        if d_model < 1 or n_heads < 1:
-            raise ValueError(f"sizes must be positive: d_model {d_model}, n_heads {n_heads}")
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if d_model < 1 or n_heads < 1 or n_kv_heads < 1:
+            sizes = f"d_model {d_model}, n_heads {n_heads}, n_kv_heads {n_kv_heads}"
+            raise ValueError(f"sizes must be positive: {sizes}")
         if d_k is None and d_model % n_heads:
             raise ValueError(f"d_model {d_model} is not divisible by n_heads {n_heads}")
+        if n_heads % n_kv_heads:
+            raise ValueError(f"n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}")
         d_k = d_model // n_heads if d_k is None else d_k
         d_v = d_k if d_v is None else d_v
         if d_k < 1 or d_v < 1:
@@ -212,11 +231,12 @@ class MultiHeadAttention(nn.Module):
         if not 0.0 <= dropout_p < 1.0:
             raise ValueError(f"dropout_p must lie in [0, 1), got {dropout_p}")
         self.n_heads = n_heads
+        self.n_kv_heads = n_kv_heads
         self.dropout_p = dropout_p
         self.path: Path = path
         self.project_query = nn.Linear(d_model, n_heads * d_k, bias=bias)
-        self.project_key = nn.Linear(d_model, n_heads * d_k, bias=bias)
-        self.project_value = nn.Linear(d_model, n_heads * d_v, bias=bias)
+        self.project_key = nn.Linear(d_model, n_kv_heads * d_k, bias=bias)
+        self.project_value = nn.Linear(d_model, n_kv_heads * d_v, bias=bias)
         self.project_output = nn.Linear(n_heads * d_v, d_model, bias=bias)
 
     def forward(
@@ -228,6 +248,9 @@ class MultiHeadAttention(nn.Module):
         may_attend: Tensor | None = None,
         causal: bool = False,
         key_padding_mask: Tensor | None = None,
+        score_bias: Tensor | None = None,
+        rotation: Rotation | None = None,
+        cache: KeyValueCache | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attend from the query to the key; to itself when no key is given.
@@ -240,6 +263,9 @@ class MultiHeadAttention(nn.Module):
             causal: no query attends to a later key; see `causal_mask` for T != S.
             key_padding_mask: boolean (B, S), True = real token: torch's argument of this name
                 means the opposite.
+            score_bias: finite, broadcastable to (B, H, T, S), added to the scaled scores.
+            rotation: rotary positions of the tokens (`RotaryEmbedding`), for queries and keys.
+            cache: earlier keys and values; it takes the new ones, and S counts all of them.
             return_weights: also return the weights of each head, before dropout.
 
         Returns:
@@ -248,38 +274,59 @@ class MultiHeadAttention(nn.Module):
 
         Raises:
             ValueError: key_padding_mask is no boolean (..., S), or what
-                `scaled_dot_product_attention` raises.
+                `grouped_query_attention` raises.
         """
         key = query if key is None else key
         value = key if value is None else value
+        q = split_heads(self.project_query(query), self.n_heads)  # (B, H, T, d_k)
+        k = split_heads(self.project_key(key), self.n_kv_heads)  # (B, G, S, d_k)
+        v = split_heads(self.project_value(value), self.n_kv_heads)  # (B, G, S, d_v)
+        if rotation is not None:
+            q, k = rotation.apply(q), rotation.apply(k)
+        if cache is not None:
+            k, v = cache.update(k, v)
+
         if key_padding_mask is not None:
-            if key_padding_mask.shape != key.shape[:-1]:
-                shapes = f"{tuple(key_padding_mask.shape)}, key {tuple(key.shape)}"
+            if key_padding_mask.shape != (*k.shape[:-3], k.shape[-2]):
+                keys = (*k.shape[:-3], k.shape[-2], key.shape[-1])  # with those of the cache
+                shapes = f"{tuple(key_padding_mask.shape)}, key {keys}"
                 raise ValueError(f"key_padding_mask must have the key's (B, S): got {shapes}")
             key_padding_mask = key_padding_mask[..., None, None, :]  # (B, S) -> (B, 1, 1, S)
-        n_query, n_key = query.shape[-2], key.shape[-2]
-        past = causal_mask(n_query, n_key, device=query.device) if causal else None  # (T, S)
+        # One new token may attend to every key: without a mask the kernel need not copy them.
+        hidden = causal and q.shape[-2] > 1
+        past = causal_mask(q.shape[-2], k.shape[-2], device=q.device) if hidden else None  # (T, S)
         allowed = combine(may_attend, past, key_padding_mask)
 
-        q = split_heads(self.project_query(query), self.n_heads)  # (B, H, T, d_k)
-        k = split_heads(self.project_key(key), self.n_heads)  # (B, H, S, d_k)
-        v = split_heads(self.project_value(value), self.n_heads)  # (B, H, S, d_v)
-        dropout_p = self.dropout_p if self.training else 0.0
-        heads = scaled_dot_product_attention(
-            q, k, v, may_attend=allowed, dropout_p=dropout_p, path=self.path
+        heads = grouped_query_attention(
+            q,
+            k,
+            v,
+            may_attend=allowed,
+            score_bias=score_bias,
+            dropout_p=self.dropout_p if self.training else 0.0,
+            path=self.path,
         )  # (B, H, T, d_v)
         output: Tensor = self.project_output(merge_heads(heads))  # (B, T, D)
-        return (output, attention_weights(q, k, may_attend=allowed)) if return_weights else output
+        if not return_weights:
+            return output
+        return output, grouped_query_weights(q, k, may_attend=allowed, score_bias=score_bias)
 
     def head_weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return W^Q, W^K, W^V and W^O in the shapes that `multi_head_attention` takes.
 
         Returns:
-            (H, D, d_k), (H, D, d_k), (H, D, d_v), (H * d_v, D): views, so gradients flow.
+            (H, D, d_k), (H, D, d_k), (H, D, d_v), (H * d_v, D): gradients flow through them. The
+            matrices of a shared key/value head are repeated for each of its query heads.
         """
-        stacked = [
-            # (H * d, D) -> (H, d, D) -> (H, D, d): a Linear holds its matrix transposed
-            layer.weight.view(self.n_heads, -1, layer.in_features).transpose(-2, -1)
-            for layer in (self.project_query, self.project_key, self.project_value)
-        ]
-        return stacked[0], stacked[1], stacked[2], self.project_output.weight.T
+        query, key, value = (
+            # (n * d, D) -> (n, d, D) -> (n, D, d): a Linear holds its matrix transposed
+            layer.weight.view(n, -1, layer.in_features).transpose(-2, -1)
+            for layer, n in (
+                (self.project_query, self.n_heads),
+                (self.project_key, self.n_kv_heads),
+                (self.project_value, self.n_kv_heads),
+            )
+        )
+        group = self.n_heads // self.n_kv_heads  # (G, D, d) -> (H, D, d), in the order 0 0 1 1
+        key, value = key.repeat_interleave(group, dim=0), value.repeat_interleave(group, dim=0)
+        return query, key, value, self.project_output.weight.T

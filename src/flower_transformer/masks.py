@@ -2,6 +2,10 @@
 
 Legend: B batch, T query length, S key length.
 
+The makers are small predicates on a query and a key (`causal_mask`: the key is not newer;
+`window_mask`: nor older than the window; `block_mask`: both are in one block; `padding_mask`: the
+key is a real token). What a model needs is their conjunction, `combine`.
+
 Masks are combined as booleans (`combine`) and applied once, by the attention function. Only
 `additive_mask` leaves the boolean world, for texts and libraries that add a mask to the scores.
 """
@@ -50,6 +54,67 @@ def causal_mask(
     return torch.ones(n_query, n_key, dtype=torch.bool, device=device).tril(n_key - n_query)
 
 
+def window_mask(
+    n_query: int,
+    n_key: int | None = None,
+    *,
+    window: int,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Let every query attend to the `window` newest keys, its own position included.
+
+    Causal, and aligned with the last key as `causal_mask` is:
+
+        window_mask(4, window=2)    window_mask(2, 5, window=3)
+        1 0 0 0                     0 1 1 1 0
+        1 1 0 0                     0 0 1 1 1
+        0 1 1 0
+        0 0 1 1
+
+    Args:
+        n_query: T, the number of queries.
+        n_key: S, the number of keys; T when left out.
+        window: W, how many keys a query sees; W >= S is the causal mask.
+        device: where the mask is made.
+
+    Returns:
+        Boolean (T, S), True = may attend.
+
+    Raises:
+        ValueError: a length is negative, or the window < 1.
+
+    Source: Beltagy et al. 2020, "Longformer", section 3.1; Jiang et al. 2023, "Mistral 7B",
+    section 2 (with W counting the query's own position).
+    """
+    if window < 1:
+        raise ValueError(f"window must be at least 1 (the position itself), got {window}")
+    causal = causal_mask(n_query, n_key, device=device)
+    return causal.triu(causal.shape[1] - n_query - window + 1)
+
+
+def block_mask(query_blocks: Tensor, key_blocks: Tensor | None = None) -> Tensor:
+    """Let queries attend to the keys of their own block, as for sentences packed into one row.
+
+    Args:
+        query_blocks: integers (..., T), the number of each query's block.
+        key_blocks: integers (..., S), those of the keys; the queries' own when left out.
+
+    Returns:
+        Boolean (..., T, S), True where the numbers are equal. Blocks [0, 0, 1] give
+
+            1 1 0
+            1 1 0
+            0 0 1
+
+    Raises:
+        ValueError: the numbers are no integers.
+    """
+    key_blocks = query_blocks if key_blocks is None else key_blocks
+    for name, blocks in (("query_blocks", query_blocks), ("key_blocks", key_blocks)):
+        _require_integers(name, blocks)
+    return query_blocks.unsqueeze(-1) == key_blocks.unsqueeze(-2)  # (..., T, 1) == (..., 1, S)
+
+
 def padding_mask(lengths: Tensor, n_key: int) -> Tensor:
     """Mark the real tokens of right-padded sequences.
 
@@ -65,8 +130,7 @@ def padding_mask(lengths: Tensor, n_key: int) -> Tensor:
     Raises:
         ValueError: the lengths are no integers, or one lies outside 0..n_key.
     """
-    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise ValueError(f"lengths must be integers, got {lengths.dtype}")
+    _require_integers("lengths", lengths)
     if lengths.numel() and not 0 <= int(lengths.min()) <= int(lengths.max()) <= n_key:
         low, high = int(lengths.min()), int(lengths.max())
         raise ValueError(f"lengths run from {low} to {high}, outside 0..n_key = 0..{n_key}")
@@ -139,3 +203,22 @@ def require_boolean(name: str, mask: Tensor) -> None:
     """
     if mask.dtype != torch.bool:
         raise ValueError(f"{name} must be boolean (True = may attend), got {mask.dtype}")
+
+
+def silence_unused(x: Tensor, may_attend: Tensor) -> Tensor:
+    """Set the keys (or values) that no query may attend to to 0: weight 0 times NaN is NaN.
+
+    Args:
+        x: keys or values (..., S, d).
+        may_attend: boolean, broadcastable to (..., T, S), True = may attend.
+
+    Returns:
+        x with the rows nobody sees at 0, and so with the gradient 0 there.
+    """
+    used = may_attend.any(dim=-2) if may_attend.dim() > 1 else may_attend  # (..., S)
+    return x.masked_fill(~used.unsqueeze(-1), 0.0)
+
+
+def _require_integers(name: str, numbers: Tensor) -> None:
+    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+        raise ValueError(f"{name} must be integers, got {numbers.dtype}")

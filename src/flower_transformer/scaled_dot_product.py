@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from flower_transformer.masks import require_boolean
+from flower_transformer.masks import require_boolean, silence_unused
 
 Path = Literal["reference", "fused"]
 
@@ -71,7 +71,12 @@ def masked_softmax(scores: Tensor, may_attend: Tensor | None = None) -> Tensor:
 
 
 def attention_weights(
-    query: Tensor, key: Tensor, *, may_attend: Tensor | None = None, scale: float | None = None
+    query: Tensor,
+    key: Tensor,
+    *,
+    may_attend: Tensor | None = None,
+    score_bias: Tensor | None = None,
+    scale: float | None = None,
 ) -> Tensor:
     r"""How much each query takes from each key: the softmax of the scores, row by row.
 
@@ -79,21 +84,27 @@ def attention_weights(
         query: Q (..., T, d_k), or a single query (d_k,).
         key: K (..., S, d_k).
         may_attend: boolean, broadcastable to (..., T, S), True = may attend.
+        score_bias: floating, broadcastable to (..., T, S), added to the scaled scores.
         scale: factor in place of 1/sqrt(d_k).
 
     Returns:
         Weights (..., T, S) >= 0. Each row sums to 1, or is 0 where nothing may be attended to.
 
     Raises:
-        ValueError: query and key differ in width, or the mask is not boolean or does not fit.
+        ValueError: query and key differ in width, the mask is not boolean, the bias not floating,
+            or one of them does not fit.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1.
     """
     _check_shapes(query, key)
     if may_attend is not None:
         _check_mask(may_attend, _scores_shape(query, key))
-        key = _silence_unused(key, may_attend)
-    return masked_softmax(attention_scores(query, key, scale=scale), may_attend)
+        key = silence_unused(key, may_attend)
+    scores = attention_scores(query, key, scale=scale)  # (..., T, S)
+    if score_bias is not None:
+        _check_bias(score_bias, scores.shape)
+        scores = scores + score_bias.to(scores.dtype)
+    return masked_softmax(scores, may_attend)
 
 
 @overload
@@ -103,6 +114,7 @@ def scaled_dot_product_attention(
     value: Tensor,
     *,
     may_attend: Tensor | None = None,
+    score_bias: Tensor | None = None,
     scale: float | None = None,
     dropout_p: float = 0.0,
     return_weights: Literal[False] = False,
@@ -117,6 +129,7 @@ def scaled_dot_product_attention(
     value: Tensor,
     *,
     may_attend: Tensor | None = None,
+    score_bias: Tensor | None = None,
     scale: float | None = None,
     dropout_p: float = 0.0,
     return_weights: Literal[True],
@@ -130,6 +143,7 @@ def scaled_dot_product_attention(
     value: Tensor,
     *,
     may_attend: Tensor | None = None,
+    score_bias: Tensor | None = None,
     scale: float | None = None,
     dropout_p: float = 0.0,
     return_weights: bool = False,
@@ -146,6 +160,8 @@ def scaled_dot_product_attention(
         key: K (..., S, d_k); (S, d_k) for a single query.
         value: V (..., S, d_v), of one floating dtype with query and key; leading axes broadcast.
         may_attend: boolean, broadcastable to (..., T, S), True = may attend; None allows all.
+        score_bias: finite, broadcastable to (..., T, S), added to the scaled scores: relative
+            positions (`flower_transformer.relative_bias`). Masking is the business of may_attend.
         scale: factor in place of 1/sqrt(d_k).
         dropout_p: probability of dropping a weight, applied whenever it is not 0: a function
             does not know whether it trains, the Module does.
@@ -158,8 +174,9 @@ def scaled_dot_product_attention(
         the weights (..., T, S). A query that may attend to nothing gets exactly 0.
 
     Raises:
-        ValueError: widths or lengths of query, key and value differ, the mask is not boolean or
-            does not fit, dropout_p lies outside [0, 1), or the path is unknown.
+        ValueError: widths or lengths of query, key and value differ, the mask is not boolean, the
+            bias not floating, one of them does not fit, dropout_p lies outside [0, 1), or the path
+            is unknown.
 
     A key that no query may attend to (padding) has no influence, even if it or its value holds
     NaN. A key that one query may attend to and another may not must be finite: for the other it
@@ -172,17 +189,23 @@ def scaled_dot_product_attention(
         raise ValueError(f"dropout_p must lie in [0, 1), got {dropout_p}")
     if may_attend is not None:
         _check_mask(may_attend, _scores_shape(query, key, value))
-        value = _silence_unused(value, may_attend)
+        value = silence_unused(value, may_attend)
+    if score_bias is not None:
+        _check_bias(score_bias, _scores_shape(query, key, value))
 
     if path == "reference":
-        weights = attention_weights(query, key, may_attend=may_attend, scale=scale)  # (..., T, S)
+        weights = attention_weights(
+            query, key, may_attend=may_attend, score_bias=score_bias, scale=scale
+        )  # (..., T, S)
         output = F.dropout(weights, dropout_p) @ value  # (..., T, d_v)
         return (output, weights) if return_weights else output
     if path == "fused":
-        output = _fused(query, key, value, may_attend, _scale(query, scale), dropout_p)
+        output = _fused(query, key, value, may_attend, score_bias, _scale(query, scale), dropout_p)
         if not return_weights:
             return output
-        return output, attention_weights(query, key, may_attend=may_attend, scale=scale)
+        return output, attention_weights(
+            query, key, may_attend=may_attend, score_bias=score_bias, scale=scale
+        )
     raise ValueError(f"path must be 'reference' or 'fused', got {path!r}")
 
 
@@ -216,9 +239,7 @@ def masked_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) ->
     if not mask.dtype.is_floating_point:
         raise ValueError(f"an additive mask must be floating, got {mask.dtype}")
     may_attend = mask != float("-inf")
-    _check_mask(may_attend, _scores_shape(query, key, value))
-    scores = attention_scores(query, _silence_unused(key, may_attend)) + mask  # (..., T, S)
-    return masked_softmax(scores, may_attend) @ _silence_unused(value, may_attend)
+    return scaled_dot_product_attention(query, key, value, may_attend=may_attend, score_bias=mask)
 
 
 def _fused(
@@ -226,27 +247,26 @@ def _fused(
     key: Tensor,
     value: Tensor,
     may_attend: Tensor | None,
+    bias: Tensor | None,
     scale: float,
     dropout_p: float,
 ) -> Tensor:
     """Call torch's kernel; rows without a key are handled here, as kernels differ about them."""
     if query.dim() == 1:  # the kernel wants an axis T
-        return _fused(query.unsqueeze(0), key, value, may_attend, scale, dropout_p).squeeze(-2)
-    if may_attend is None:
-        return F.scaled_dot_product_attention(query, key, value, None, dropout_p, scale=scale)
-    has_key = may_attend.any(dim=-1, keepdim=True)
-    allowed = may_attend | ~has_key
-    if allowed.dim() < 2:  # the kernel wants both axes
-        allowed = allowed.expand(query.shape[-2], key.shape[-2])
-    key = _silence_unused(key, may_attend)
-    output = F.scaled_dot_product_attention(query, key, value, allowed, dropout_p, scale=scale)
-    return output.masked_fill(~has_key, 0.0)
-
-
-def _silence_unused(x: Tensor, may_attend: Tensor) -> Tensor:
-    """Set the keys (or values) that no query may attend to to 0: weight 0 times NaN is NaN."""
-    used = may_attend.any(dim=-2) if may_attend.dim() > 1 else may_attend  # (..., S)
-    return x.masked_fill(~used.unsqueeze(-1), 0.0)
+        row = query.unsqueeze(0)
+        return _fused(row, key, value, may_attend, bias, scale, dropout_p).squeeze(-2)
+    mask = None if bias is None else bias.to(query.dtype)
+    has_key = None
+    if may_attend is not None:
+        has_key = may_attend.any(dim=-1, keepdim=True)
+        allowed = may_attend | ~has_key
+        key = silence_unused(key, may_attend)
+        # the kernel takes one mask: booleans, or what to add to the scores
+        mask = allowed if mask is None else mask.masked_fill(~allowed, float("-inf"))
+    if mask is not None and mask.dim() < 2:  # the kernel wants both axes
+        mask = mask.expand(query.shape[-2], key.shape[-2])
+    output = F.scaled_dot_product_attention(query, key, value, mask, dropout_p, scale=scale)
+    return output if has_key is None else output.masked_fill(~has_key, 0.0)
 
 
 def _scale(query: Tensor, scale: float | None) -> float:
@@ -279,10 +299,20 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor | None = None) -> No
 
 def _check_mask(may_attend: Tensor, scores_shape: torch.Size) -> None:
     require_boolean("may_attend", may_attend)
+    _check_fits("may_attend", may_attend, scores_shape)
+
+
+def _check_bias(score_bias: Tensor, scores_shape: torch.Size) -> None:
+    if not score_bias.dtype.is_floating_point:
+        raise ValueError(f"score_bias must be floating, got {score_bias.dtype}")
+    _check_fits("score_bias", score_bias, scores_shape)
+
+
+def _check_fits(name: str, tensor: Tensor, scores_shape: torch.Size) -> None:
     try:
-        fits = _broadcast(may_attend.shape, scores_shape) == scores_shape
+        fits = _broadcast(tensor.shape, scores_shape) == scores_shape
     except RuntimeError:
         fits = False
     if not fits:
-        shapes = f"{tuple(may_attend.shape)} does not broadcast to the scores {tuple(scores_shape)}"
-        raise ValueError(f"may_attend {shapes}")
+        shapes = f"{tuple(tensor.shape)} does not broadcast to the scores {tuple(scores_shape)}"
+        raise ValueError(f"{name} {shapes}")

@@ -96,6 +96,9 @@ def test_a_symbol_that_cannot_be_drawn_is_reported_at_its_place(repo: Path) -> N
     ("declaration", "symbol", "shape"),
     [
         ("Q [n, d_k]", "Q", r"\in \mathbb{R}^{n \times d_k}"),
+        ("W [a, p + r]", "W", r"\in \mathbb{R}^{a \times (p + r)}"),
+        ("y [N] in 1..K", "y", r"\in \{1, \ldots, K\}^{N}"),
+        ("v [d] > 0", "v", r"\in \mathbb{R}^{d},\ > 0"),
         (r"\epsilon", r"\epsilon", ""),
         ("q [d_k] ~ N(0,1)", "q", r"\in \mathbb{R}^{d_k},\ \sim \mathcal{N}(0,1)"),
         ("p [m] in {0, 1}", "p", r"\in \{0, 1\}^{m}"),

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import GrowingCache
 from torch import nn
 
 from flower_transformer.attention import (
@@ -16,6 +17,8 @@ from flower_transformer.attention import (
     split_heads,
 )
 from flower_transformer.masks import causal_mask, padding_mask
+from flower_transformer.relative_bias import ALiBi
+from flower_transformer.rotary import RotaryEmbedding
 
 PATHS = ("reference", "fused")
 
@@ -100,6 +103,84 @@ def test_module_equals_formula(path: str, widths: dict[str, int]) -> None:
     )
     torch.testing.assert_close(ours, formula)
     torch.testing.assert_close(weights, formula_weights)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
+def test_shared_key_heads_equal_the_formula_with_repeated_matrices(
+    path: str, n_kv_heads: int
+) -> None:
+    module = layer(12, 4, n_kv_heads=n_kv_heads, path=path)
+    assert module.project_key.weight.shape == (3 * n_kv_heads, 12)
+    x = normal(2, 5, 12)
+    ours, weights = module(x, causal=True, return_weights=True)
+    formula, formula_weights = multi_head_attention(
+        x, x, x, *module.head_weights(), may_attend=causal_mask(5), return_weights=True
+    )
+    torch.testing.assert_close(ours, formula)
+    torch.testing.assert_close(weights, formula_weights)
+
+
+def test_rotation_turns_queries_and_keys() -> None:
+    module, rotary = layer(8, 2, n_kv_heads=1), RotaryEmbedding(4, layout="half_split")
+    x = normal(2, 5, 8)
+    output, weights = module(x, rotation=rotary(torch.arange(5)), return_weights=True)
+    assert not torch.allclose(output, module(x))
+    # only distances matter
+    later = module(x, rotation=rotary(torch.arange(100, 105)), return_weights=True)
+    torch.testing.assert_close(later[1], weights, rtol=1e-5, atol=1e-5)
+    each = torch.stack((torch.arange(5), torch.arange(7, 12)))
+    torch.testing.assert_close(
+        module(x, rotation=rotary(each)), output, rtol=1e-5, atol=1e-5
+    )  # (B, T)
+    torch.testing.assert_close(module(x[0], rotation=rotary(torch.arange(5))), output[0])
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_score_bias_reaches_scores_and_weights(path: str) -> None:
+    module, x = layer(8, 2, path=path), normal(2, 5, 8)
+    bias = ALiBi(2).double()(torch.arange(5), torch.arange(5))
+    output, weights = module(x, causal=True, score_bias=bias, return_weights=True)
+    torch.testing.assert_close(output, module(x, causal=True, score_bias=bias))
+    assert not torch.allclose(output, module(x, causal=True))
+    _, plain = module(x, causal=True, return_weights=True)
+    expected = plain * bias.exp()
+    torch.testing.assert_close(weights, expected / expected.sum(dim=-1, keepdim=True))
+
+
+@pytest.mark.parametrize("split", [(1, 5), (3, 3), (1, 1, 1, 1, 1, 1)])
+@pytest.mark.parametrize("n_kv_heads", [1, 2])
+@pytest.mark.parametrize("position", ["none", "rotary", "alibi"])
+def test_a_cache_changes_nothing(split: tuple[int, ...], n_kv_heads: int, position: str) -> None:
+    module, x = layer(8, 2, n_kv_heads=n_kv_heads), normal(2, 6, 8)
+    real = torch.tensor([[False, True, True, True, True, True], [True] * 6])
+    rotary, alibi = RotaryEmbedding(4, layout="interleaved"), ALiBi(2).double()
+    positions = torch.arange(6)
+
+    def options(start: int, stop: int) -> dict[str, object]:
+        if position == "rotary":
+            return {"rotation": rotary(positions[start:stop])}
+        if position == "alibi":
+            return {"score_bias": alibi(positions[start:stop], positions[:stop])}
+        return {}
+
+    full = module(x, causal=True, key_padding_mask=real, **options(0, 6))
+    cache, steps, start = GrowingCache(), [], 0
+    for length in split:
+        stop = start + length
+        steps.append(
+            module(
+                x[:, start:stop],
+                causal=True,
+                key_padding_mask=real[:, :stop],
+                cache=cache,
+                **options(start, stop),
+            )
+        )
+        start = stop
+    torch.testing.assert_close(torch.cat(steps, dim=1), full, rtol=1e-10, atol=1e-10)
+    with pytest.raises(ValueError, match=r"got \(2, 6\), key \(2, 7, 8\)"):
+        module(x[:, :1], key_padding_mask=real, cache=cache)
 
 
 def test_gradients_reach_every_weight_through_both() -> None:
@@ -199,6 +280,8 @@ def test_state_survives_saving_and_moving() -> None:
     [
         ({"d_model": 10, "n_heads": 3}, "d_model 10 is not divisible by n_heads 3"),
         ({"d_model": 8, "n_heads": 0}, "d_model 8, n_heads 0"),
+        ({"d_model": 8, "n_heads": 4, "n_kv_heads": 3}, "n_heads 4 .* by n_kv_heads 3"),
+        ({"d_model": 8, "n_heads": 4, "n_kv_heads": 0}, "n_heads 4, n_kv_heads 0"),
         ({"d_model": 8, "n_heads": 2, "d_k": 0}, "d_k 0, d_v 0"),
         ({"d_model": 8, "n_heads": 2, "dropout_p": 1.5}, "got 1.5"),
     ],

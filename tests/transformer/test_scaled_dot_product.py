@@ -227,6 +227,53 @@ def test_finite_entries_of_an_additive_mask_are_a_bias() -> None:
     torch.testing.assert_close(output, torch.tensor([[0.75, 0.25, 0.0]]))
 
 
+# --- a bias on the scores -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_bias_by_hand(path: str) -> None:
+    bias = torch.tensor([math.log(3), 0.0])  # weights 3 : 1
+    output = scaled_dot_product_attention(
+        torch.zeros(1, 2), torch.zeros(2, 2), torch.eye(2), score_bias=bias, path=path
+    )
+    torch.testing.assert_close(output, torch.tensor([[0.75, 0.25]]))
+
+
+@pytest.mark.parametrize("kind", masks(4, 6))
+@pytest.mark.parametrize("shape", [(6,), (4, 6), (3, 4, 6), (2, 1, 4, 6), (3, 1, 1)])
+def test_paths_agree_about_a_bias(kind: str, shape: tuple[int, ...]) -> None:
+    results = []
+    for path in PATHS:
+        inputs = [normal(2, 3, n, d, seed=n + d) for n, d in ((4, 5), (6, 5), (6, 7))]
+        inputs.append(normal(*shape, seed=5))
+        for tensor in inputs:
+            tensor.requires_grad_()
+        output, weights = scaled_dot_product_attention(
+            *inputs[:3],
+            may_attend=masks(4, 6)[kind],
+            score_bias=inputs[3],
+            return_weights=True,
+            path=path,
+        )
+        gradients = torch.autograd.grad(output.square().sum(), inputs)
+        results.append((output, weights, *gradients))
+    for reference, fused in zip(*results, strict=True):
+        assert reference.isfinite().all()
+        torch.testing.assert_close(fused, reference, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_bias_is_taken_in_the_dtype_of_the_inputs(path: str, dtype: torch.dtype) -> None:
+    query, key, value = (normal(3, 4, seed=seed, dtype=dtype) for seed in range(3))
+    output, weights = scaled_dot_product_attention(
+        query, key, value, score_bias=torch.ones(3, 3), return_weights=True, path=path
+    )
+    assert output.dtype == weights.dtype == dtype
+    plain = scaled_dot_product_attention(query, key, value, path=path)
+    torch.testing.assert_close(output, plain, rtol=0.02, atol=0.02)
+
+
 def test_parity_with_torch() -> None:
     query, key, value = normal(2, 3, 4, 5), normal(2, 3, 4, 5, seed=1), normal(2, 3, 4, 7, seed=2)
     for causal in (False, True):
@@ -272,6 +319,16 @@ def test_gradient_matches_finite_differences() -> None:
             ((2, 3), (4, 3), (4, 6)),
             {"may_attend": torch.ones(2, 4)},
             "must be boolean .* got torch.float32",
+        ),
+        (
+            ((2, 3), (4, 3), (4, 6)),
+            {"score_bias": torch.ones(2, 5)},
+            r"score_bias \(2, 5\) does not broadcast to the scores \(2, 4\)",
+        ),
+        (
+            ((2, 3), (4, 3), (4, 6)),
+            {"score_bias": torch.ones(2, 4, dtype=torch.bool)},
+            r"score_bias must be floating, got torch\.bool",
         ),
         (((2, 3), (4, 3), (4, 6)), {"dropout_p": 1.0}, r"dropout_p must lie in \[0, 1\), got 1.0"),
         (((2, 3), (4, 3), (4, 6)), {"path": "flash"}, "'reference' or 'fused', got 'flash'"),

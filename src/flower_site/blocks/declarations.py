@@ -22,7 +22,10 @@ def parts_of(declaration: str) -> tuple[str, str]:
     if match is None:
         return size_latex(declaration), ""
     name, shape, tail = match["name"].strip(), match["shape"], (match["tail"] or "").strip()
-    size = r" \times ".join(_axis(part.strip()) for part in shape.split(",")) if shape else ""
+    axes = [_axis(part.strip()) for part in shape.split(",")] if shape else []
+    if len(axes) > 1:  # a sum beside a \times
+        axes = [f"({axis})" if re.search(r"[-+]", axis) else axis for axis in axes]
+    size = r" \times ".join(axes)
     set_ = re.match(r"(?:in|\\in)\s*(?P<open>[{(\[])(?P<items>.*)[})\]]$", tail)
     if set_:
         braces = {"{": (r"\{", r"\}"), "(": ("(", ")"), "[": ("[", "]")}[set_["open"]]
@@ -35,12 +38,15 @@ def parts_of(declaration: str) -> tuple[str, str]:
         ranges = r",\ ".join(_range(part) for part in tail[3:].split(","))
         return size_latex(name), rf"{belongs},\ {ranges}" if belongs else ranges
     if tail.startswith(("in", r"\in")):
-        return size_latex(name), _range(tail).lstrip()
+        if not size:
+            return size_latex(name), _range(tail).lstrip()
+        values = _range(tail).lstrip().removeprefix("= ")
+        return size_latex(name), rf"\in \{{{values}\}}^{{{size}}}"
     if tail.startswith(("~", r"\sim")):
         law = re.sub(r"^(?:~|\\sim)\s*", "", tail)
         law = re.sub(r"^([NU])\s*\(", r"\\mathcal{\1}(", law)
         return size_latex(name), rf"{belongs}{',' if belongs else ''}\ \sim {size_latex(law)}"
-    return size_latex(name), size_latex(tail)
+    return size_latex(name), rf"{belongs},\ {size_latex(tail)}" if belongs else size_latex(tail)
 
 
 def size_latex(text: str) -> str:
