@@ -98,7 +98,8 @@ class _Lexer:
             self._raw_argument(name, start)
         elif name in TEXT:
             content, inner = self._raw_argument(name, start)
-            self.tokens.append(Token("word", _plain_text(content), inner, inner + len(content)))
+            if text := _plain_text(content):  # \text{ } only makes room
+                self.tokens.append(Token("word", text, inner, inner + len(content)))
         elif name in ("\\", "cr", "newline"):
             if self.latex[self.at : self.at + 1] == "[" and name == "\\":  # \\[4pt]
                 close = self.latex.find("]", self.at)

@@ -89,7 +89,7 @@ def canonical_name(latex: str) -> str:
 
 def spelled(name: str) -> str:
     """A name as its author would write it in LaTeX (for messages)."""
-    base, rest = re.match(r"([^_^]+)(.*)", name, re.S).groups()  # type: ignore[union-attr]
+    base, rest = re.match(r"([^_^]*)(.*)", name, re.S).groups()  # type: ignore[union-attr]
     accented = re.fullmatch(r"(\w+)\((.+)\)", base)
     if accented is not None:
         return f"\\{accented[1]}{{{spelled(accented[2])}}}{rest}"

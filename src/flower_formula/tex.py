@@ -122,7 +122,7 @@ class _Reader:
             elif token.is_("char", "_") and sub is None:
                 self.at += 1
                 sub = self.argument("a subscript")
-            elif token.is_("char", "^") and (sup is None or sup[-1].is_("prime")):
+            elif token.is_("char", "^") and (not sup or sup[-1].is_("prime")):
                 self.at += 1
                 sup = (*(sup or ()), *self.argument("a superscript"))
             elif token.is_("char", "^", "_"):

@@ -57,6 +57,30 @@ def check() -> None:
 
 
 @app.command()
+def formula(
+    latex: Annotated[str, typer.Argument(help="a display, without dollars")],
+    code: Annotated[
+        str | None, typer.Option(help="the call to compare with, e.g. 'p.m.f(Q, K)'")
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="a declaration, e.g. 'Q [n, d_k]'")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
+) -> None:
+    """Check one formula. Exit 0: it agrees; 1: it disagrees; 2: it cannot be read."""
+    from flower_site.one_formula import judge
+
+    result = judge(latex, code, where or [])
+    for warning in result.warnings:
+        errors.print(f"提醒：{warning}", markup=False)
+    if as_json:
+        out.print(result.as_json(), markup=False)
+    else:
+        (out if result.exit_code == 0 else errors).print(result.text, markup=False)
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
 def mutate(
     slugs: Annotated[list[str] | None, typer.Argument(help="formula names; or all")] = None,
 ) -> None:
