@@ -258,6 +258,8 @@ class Parser:
         return self.with_scripts(item, ast.Bars((opening.span[0], item.nucleus[1]), kind, body))
 
     def _rows(self, item: Item) -> ast.Node:
+        if not item.rows:
+            raise FormulaError(f"an empty {item.text}", item.span, "fill it, or delete it")
         if item.text in ("cases", "dcases", "rcases"):
             branches = []
             for row in item.rows:
