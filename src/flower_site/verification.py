@@ -81,7 +81,7 @@ def verification_markdown(rows: Sequence[Row], facts: Mapping[str, str]) -> str:
         "# 公式验证",
         "",
         "页面上的公式就是被检验的公式：程序读取页面里的 LaTeX，在小的随机张量上按教科书的含义"
-        "逐项计算，再与公式旁边写明的函数比较。每次抽样都改变各个维度的大小。",
+        "逐项计算，再与公式旁边写明的函数比较；没有写明函数的，比较等式的各边。每次抽样都改变各个维度的大小。",
         "",
         f"共 {len(rows)} 个公式，已验证 {len(checked)} 个（{share}），未验证 {len(others)} 个。",
         "",
@@ -113,7 +113,7 @@ def verification_json(rows: Sequence[Row], facts: Mapping[str, str]) -> str:
 def _checked(row: Row) -> list[str]:
     errors = "；".join(f"{name}：{_error(value)}" for name, value in row.errors.items())
     facts = [
-        f"- 代码：<code>{_escape(row.call)}</code>",
+        f"- 代码：<code>{_escape(row.call)}</code>" if row.call else "- 等式各边互相比较",
         f"- 随机抽样：{row.draws} 次",
         f"- 最大相对误差：{errors or '—'}",
     ]

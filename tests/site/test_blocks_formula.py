@@ -46,6 +46,13 @@ def test_a_block_is_a_numbered_figure_with_its_symbols_and_its_status(render) ->
     assert status.css_first("a").attributes["href"] == "../verification.md#first"
 
 
+def test_a_block_without_code_says_that_the_sides_agree(repo: Path, render) -> None:
+    sides = FORMULA_PAGE.replace("    code: flower_demo.attention.scaled(q, k)\n", "")
+    (repo / PAGE).write_text(sides, encoding="utf-8")
+    status = HTMLParser(render(sides, page=PAGE)).css_first("p.flower-formula__status")
+    assert status.text() == "✓ 已验证：等式各边一致"
+
+
 def test_an_unchecked_formula_says_so(render) -> None:
     page = HTMLParser(render(FORMULA_PAGE, page=PAGE))
     status = page.css("p.flower-formula__status")[1]

@@ -16,6 +16,7 @@ CHECKED = Row(
     errors={"float64 cpu": 1.5e-15, "float32 cpu": 0.0},
     notes=("· 读作内积",),
 )
+SIDES = Row("sides", "a = b", "cards/a.md", "甲", 5, "checked", draws=25)
 UNCHECKED = Row("other", "y", "cards/b.md", "乙", 9, "unchecked", reason="概率记号")
 
 
@@ -29,6 +30,12 @@ def test_the_page_tells_what_was_compared() -> None:
     assert "float64 cpu：1.5e-15；float32 cpu：0" in page
     assert "读法：· 读作内积" in page
     assert page.index("## 未验证") < page.index("**未验证**：概率记号")
+
+
+def test_an_equation_without_code_is_said_to_be_compared_side_by_side() -> None:
+    page = verification_markdown([SIDES], {})
+    assert "- 等式各边互相比较" in page
+    assert "<code></code>" not in page
 
 
 def test_the_page_without_formulas() -> None:

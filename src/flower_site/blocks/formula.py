@@ -133,6 +133,9 @@ class FormulaFigure(FlowerBlock):
             link.tail = f"：{verdict.reason}"
             return
         link.text = AtomicString("✓ 已验证")
+        if not verdict.call:
+            link.tail = "：等式各边一致"
+            return
         link.tail = "：与 "
         dotted = re.split(r"[(\[]", verdict.call, maxsplit=1)[0].strip()
         code = code_link(self.md, line, dotted)
