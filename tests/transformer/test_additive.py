@@ -6,13 +6,9 @@ import math
 
 import pytest
 import torch
+from parity import normal
 
 from flower_transformer.additive import AdditiveAttention, additive_scores
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def test_by_hand() -> None:

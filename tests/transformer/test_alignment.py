@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from parity import normal
 
 from flower_transformer.additive import AdditiveAttention
 from flower_transformer.alignment import Alignment, attend
@@ -21,11 +22,6 @@ MODULES = {
     "cosine": lambda: CosineAttention(),
     "cosine, fixed": lambda: CosineAttention(learned=False),
 }
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def test_attend_by_hand() -> None:

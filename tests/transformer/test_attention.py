@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from parity import GrowingCache
+from parity import GrowingCache, normal
 from torch import nn
 
 from flower_transformer.attention import (
@@ -21,11 +21,6 @@ from flower_transformer.relative_bias import ALiBi
 from flower_transformer.rotary import RotaryEmbedding
 
 PATHS = ("reference", "fused")
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def layer(*args: int, **options: object) -> MultiHeadAttention:

@@ -1,6 +1,7 @@
 """Real bug reports as tests: the cases of the library that the pitfalls do not name themselves.
 
-O-09, O-10 and O-11 (mask polarity, empty rows, causal alignment) stand in ``test_pitfalls.py``.
+O-09, O-10 and O-11 (mask polarity, empty rows, causal alignment) stand in
+``test_pitfalls_attention.py``.
 """
 
 from __future__ import annotations

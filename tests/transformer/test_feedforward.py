@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import normal
 
 from flower_transformer.feedforward import (
     ACTIVATIONS,
@@ -30,11 +31,6 @@ from flower_transformer.feedforward import (
 )
 
 SEEDS = st.integers(0, 2**31)
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 # --- activations ----------------------------------------------------------------------------------

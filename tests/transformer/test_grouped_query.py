@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import normal
 
 from flower_transformer.grouped_query import grouped_query_attention, grouped_query_weights
 from flower_transformer.masks import causal_mask
@@ -18,11 +19,6 @@ from flower_transformer.scaled_dot_product import (
 )
 
 PATHS = ("reference", "fused")
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def masks() -> dict[str, torch.Tensor | None]:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from parity import normal
 
 from flower_transformer.multiplicative import (
     MultiplicativeAttention,
@@ -13,11 +14,6 @@ from flower_transformer.multiplicative import (
     dot_scores,
     general_scores,
 )
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def test_by_hand() -> None:

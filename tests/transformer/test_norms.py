@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import normal
 from torch import nn
 
 from flower_transformer.norms import (
@@ -21,11 +22,6 @@ from flower_transformer.norms import (
 )
 
 HALF = (torch.float16, torch.bfloat16)
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 # --- LayerNorm and RMSNorm ------------------------------------------------------------------------

@@ -8,15 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import normal
 
 from flower_transformer.masks import causal_mask
 from flower_transformer.online_softmax import blockwise_attention, online_softmax
 from flower_transformer.scaled_dot_product import scaled_dot_product_attention
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def test_online_softmax_by_hand() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import normal
 
 from flower_transformer.rotary import (
     LinearScaling,
@@ -22,11 +23,6 @@ from flower_transformer.rotary import (
 )
 
 LAYOUTS = ("interleaved", "half_split")
-
-
-def normal(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 # --- by hand --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import normal
 
 from flower_transformer.masks import additive_mask, causal_mask
 from flower_transformer.scaled_dot_product import (
@@ -22,11 +23,6 @@ from flower_transformer.scaled_dot_product import (
 PATHS = ("reference", "fused")
 SIZES = st.integers(1, 5)
 SEEDS = st.integers(0, 2**31)
-
-
-def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
 def masks(n_query: int, n_key: int) -> dict[str, torch.Tensor | None]:

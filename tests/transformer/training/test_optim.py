@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from parity import normal
 from torch import nn
 
 from flower_transformer.attention import MultiHeadAttention
@@ -24,11 +25,6 @@ from flower_transformer.training.optim import (
 
 SEEDS = st.integers(0, 2**31)
 ZERO = torch.zeros(2)
-
-
-def normal(*shape: int, seed: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def test_first_step_of_adam_by_hand() -> None:
