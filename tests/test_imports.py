@@ -29,7 +29,8 @@ EXTRA = {
     "flower_transformer/training/checkpoint.py": {"safetensors"},
     "flower_transformer/training/progress.py": {"rich"},
     "flower_site/bindings.py": {"flower_transformer", "torch"},
-    "flower_site/formulas.py": {"torch"},  # which devices there are; the version, for the cache
+    # which devices there are; what the formulas need, imported before they are asked for
+    "flower_site/formula_worker.py": {"torch", "flower_transformer"},
 }
 NOTEBOOK_IMPORTS = {"flower_transformer", "matplotlib", "torch"}
 CODE_FROM_STRINGS = {"eval", "exec", "compile", "__import__"}
@@ -135,11 +136,11 @@ def test_notebooks_import_the_package_only() -> None:
         ("flower_transformer/attention.py", "import numpy"),
         ("flower_formula/parser.py", "from sympy import latex"),
         ("flower_formula/parser.py", "def f():\n    import flower_transformer.masks"),
-        ("flower_formula/check.py", "import mkdocs"),
+        ("flower_formula/checker.py", "import mkdocs"),
         ("flower_site/plugin.py", "from flower_transformer import attention"),
         ("flower_site/blocks/formula.py", "import pandas"),
         ("flower_site/cli.py", "eval('1 + 1')"),
-        ("flower_formula/evaluate.py", "def f(text):\n    return exec(text)"),
+        ("flower_formula/evaluation.py", "def f(text):\n    return exec(text)"),
         ("flower_transformer/models/bert.py", "x = __import__('os')"),
     ],
 )

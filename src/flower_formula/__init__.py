@@ -1,7 +1,12 @@
-"""Reads published LaTeX, evaluates it, and compares it with the function that it describes."""
+"""Reads published LaTeX, evaluates it, and compares it with the function that it describes.
 
-from flower_formula.check import Report, check
-from flower_formula.environment import Definition
+Reading needs no torch: `check`, `evaluate` and `Report` are imported when first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from flower_formula.errors import (
     CallError,
     DeclarationError,
@@ -10,8 +15,11 @@ from flower_formula.errors import (
     FormulaWarning,
     ShapeError,
 )
-from flower_formula.evaluate import evaluate
-from flower_formula.target import define
+from flower_formula.target import Definition, define
+
+if TYPE_CHECKING:
+    from flower_formula.checker import Report, check
+    from flower_formula.evaluation import evaluate
 
 __all__ = [
     "CallError",
@@ -26,3 +34,15 @@ __all__ = [
     "define",
     "evaluate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Report", "check"):
+        from flower_formula import checker
+
+        return getattr(checker, name)
+    if name == "evaluate":
+        from flower_formula import evaluation
+
+        return evaluation.evaluate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from flower_formula import ast, lists, ranges, values
-from flower_formula.environment import Definition, Environment
+from flower_formula.environment import Environment
 from flower_formula.errors import FormulaError, ShapeError
 from flower_formula.indexing import RANGE_LIMIT, Family, IndexRange
 from flower_formula.names import spelled
+from flower_formula.target import Definition
 from flower_formula.values import Value, both, scalar
 
 if TYPE_CHECKING:

@@ -21,15 +21,6 @@ class NeedsReading(Exception):
         self.options = options
 
 
-@dataclass(frozen=True)
-class Definition:
-    """A formula that other formulas may use by name, with what it declares."""
-
-    formula: Formula
-    declarations: Mapping[str, Declaration]
-    slug: str = ""
-
-
 @dataclass
 class Environment:
     """Where names have values while one formula is computed."""

@@ -29,6 +29,10 @@ class FormulaError(ValueError):
         self.detail = detail
         self.latex: str | None = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors cross from the process that evaluates to the one that reports."""
+        return _copy, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         parts = [self.message]
         if self.latex is not None:
@@ -38,6 +42,15 @@ class FormulaError(ValueError):
         if self.hint:
             parts.append(f"hint: {self.hint}")
         return "\n".join(parts)
+
+
+def _copy(
+    kind: type[FormulaError], arguments: tuple[object, ...], state: dict[str, object]
+) -> FormulaError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(state)
+    return error
 
 
 class UndeclaredSymbol(FormulaError):

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from flower_formula import ast, calls, cases, lists, ranges, recurrence, values
-from flower_formula.environment import Definition, Environment, NeedsReading
+from flower_formula.environment import Environment, NeedsReading
 from flower_formula.errors import FormulaError, ShapeError, Span
 from flower_formula.indexing import Family, IndexRange, gather, scatter, whole
 from flower_formula.names import spelled
 from flower_formula.statements import Formula
 from flower_formula.symbols import Declaration
+from flower_formula.target import Definition
 from flower_formula.values import Misfit, Value, scalar
 
 

@@ -9,17 +9,17 @@ import torch
 
 from flower_formula.agreement import largest_error
 from flower_formula.call import read_call
-from flower_formula.check import Checker
+from flower_formula.checker import Checker
 from flower_formula.code import Code
 from flower_formula.draw import draws
-from flower_formula.environment import Definition, NeedsReading
+from flower_formula.environment import NeedsReading
 from flower_formula.errors import FormulaError
 from flower_formula.evaluator import Evaluator
 from flower_formula.mutate import mutants
 from flower_formula.mutate_code import code_mutants, reached_lines
 from flower_formula.statements import Formula, read_formula
 from flower_formula.symbols import read_declarations
-from flower_formula.target import drawn_numbers, names, target
+from flower_formula.target import Definition, drawn_numbers, names, target
 
 OTHER_DRAWS = 40  # other draws, on which a mutant that the check accepted must equal the formula
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from flower_formula import ast
-from flower_formula.environment import Definition
 from flower_formula.errors import FormulaError
 from flower_formula.statements import Formula, read_formula
 from flower_formula.symbols import Declaration, read_declarations
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A formula that other formulas may use by name, with what it declares."""
+
+    formula: Formula
+    declarations: Mapping[str, Declaration]
+    slug: str = ""
 
 
 def define(

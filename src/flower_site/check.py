@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flower_site import bibliography, notebooks
+from flower_site import bibliography, formula_worker, notebooks
 from flower_site.blocks.check import check_text
 from flower_site.formulas import FormulaBook
 from flower_site.front_matter import check_front_matter
@@ -33,6 +33,7 @@ def check_site(root: Path) -> CheckReport:
     ``root``.
     """
     report = CheckReport()
+    formula_worker.start()
     book = FormulaBook.load(root)
     report.problems += book.problems()
     verdicts = {slug: book.verdict(slug) for slug in book.blocks}

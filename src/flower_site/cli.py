@@ -42,6 +42,9 @@ def check() -> None:
     problem.
     """
     started = time.perf_counter()
+    from flower_site import formula_worker
+
+    formula_worker.start()  # before the spinner's thread, see there
     with errors.status("检查公式……"):
         from flower_site.check import check_site
 

@@ -6,32 +6,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 
-import torch
-
-import flower_formula
-from flower_formula import (
+from flower_formula.errors import (
     CallError,
     DeclarationError,
-    Definition,
+    Disagreement,
     FormulaError,
     ShapeError,
-    check,
-    define,
+    UndeclaredSymbol,
 )
-from flower_formula.errors import Disagreement, UndeclaredSymbol
 from flower_formula.functions import function_name
 from flower_formula.statements import names_defined, read_formula
 from flower_formula.symbols import read_declarations
+from flower_formula.target import Definition, define
+from flower_site import formula_worker
+from flower_site.formula_worker import Job
 from flower_site.problems import Problem, nearest
 from flower_site.restatements import loose_formulas
 from flower_site.sources import FormulaBlock, formula_blocks
+from flower_site.text_cache import write_whole
 from flower_site.texts import Text, notebook_texts, page_texts
 
-PACKAGES = ("flower_transformer", "flower_site.bindings")
 CACHE = Path(".cache/flower/formulas")
 
 
@@ -63,6 +63,7 @@ class FormulaBook:
     faults: list[Problem]
     devices: tuple[str, ...] = ("cpu",)
     _verdicts: dict[str, Verdict] = field(default_factory=dict)
+    _libraries: dict[str, dict[str, Definition]] = field(default_factory=dict)
     _definitions: dict[str, Definition] = field(default_factory=dict)
     _names: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
 
@@ -71,7 +72,7 @@ class FormulaBook:
         """Reads every page and every notebook's Markdown cells; what cannot be read is in
         ``faults``.
         """
-        book = cls(root, {}, [], _devices())
+        book = cls(root, {}, [], formula_worker.devices())
         for text in (*page_texts(root), *notebook_texts(root)):
             book._add(text)
         return book
@@ -99,49 +100,57 @@ class FormulaBook:
         """The verdict on a block; computed once, kept on disk while nothing it depends on
         changes.
         """
-        if slug not in self._verdicts:
-            self._verdicts[slug] = self._judge(self.blocks[slug])
+        self._judge([slug])
         return self._verdicts[slug]
 
-    def _judge(self, block: FormulaBlock) -> Verdict:
-        if block.unchecked:
-            return Verdict("unchecked", reason=block.unchecked)
-        try:
-            library = self._library(block, ())
-        except Problem as problem:
-            return Verdict("failed", call=block.code or "", problem=problem)
-        path = self.root / CACHE / f"{self._key(block, library)}.json"
-        if path.exists():
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            kept["notes"], kept["warnings"] = tuple(kept["notes"]), tuple(kept["warnings"])
-            return Verdict(**kept)
-        try:
-            report = check(
-                block.latex,
-                block.code,
-                block.where,
-                packages=PACKAGES,
-                library=library,
-                devices=self.devices,
+    def _judge(self, slugs: Iterable[str]) -> None:
+        """Finds the verdicts that are not known yet; those not on the disk all in one go."""
+        jobs: dict[str, Job] = {}
+        paths: dict[str, Path] = {}
+        for slug in slugs:
+            if slug in self._verdicts:
+                continue
+            block = self.blocks[slug]
+            if block.unchecked:
+                self._verdicts[slug] = Verdict("unchecked", reason=block.unchecked)
+                continue
+            try:
+                library = self.library(slug)
+            except Problem as problem:
+                self._verdicts[slug] = Verdict("failed", call=block.code or "", problem=problem)
+                continue
+            path = self.root / CACHE / f"{self._key(block, library)}.json"
+            if path.exists():
+                kept = json.loads(path.read_text(encoding="utf-8"))
+                kept["notes"], kept["warnings"] = tuple(kept["notes"]), tuple(kept["warnings"])
+                self._verdicts[slug] = Verdict(**kept)
+                continue
+            paths[slug] = path
+            jobs[slug] = Job(block.latex, block.code, tuple(block.where), library, self.devices)
+        outcomes = formula_worker.check_all(list(jobs.values()))
+        for slug, outcome in zip(jobs, outcomes, strict=True):
+            block = self.blocks[slug]
+            if isinstance(outcome, FormulaError):
+                self._verdicts[slug] = Verdict(
+                    "failed", call=block.code or "", problem=place_of(outcome, block)
+                )
+                continue
+            verdict = Verdict(
+                "checked",
+                block.code or "",
+                draws=outcome.draws,
+                errors=outcome.errors,
+                notes=outcome.readings,
+                warnings=tuple(warning.describe(block.latex) for warning in outcome.warnings),
             )
-        except FormulaError as error:
-            return Verdict("failed", call=block.code or "", problem=place_of(error, block))
-        verdict = Verdict(
-            "checked",
-            block.code or "",
-            draws=report.draws,
-            errors=report.errors,
-            notes=report.readings,
-            warnings=tuple(warning.describe(block.latex) for warning in report.warnings),
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        content = {key: value for key, value in asdict(verdict).items() if key != "problem"}
-        path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-        return verdict
+            content = {key: value for key, value in asdict(verdict).items() if key != "problem"}
+            write_whole(paths[slug], json.dumps(content, ensure_ascii=False))
+            self._verdicts[slug] = verdict
 
     def problems(self) -> list[Problem]:
         """Everything wrong with blocks, and displayed formulas that no block accounts for."""
         found = list(self.faults)
+        self._judge(self.blocks)
         for slug in self._definitions_first():
             problem = self.verdict(slug).problem
             if problem is not None and str(problem) not in map(str, found):
@@ -153,7 +162,7 @@ class FormulaBook:
 
         def used(slug: str) -> int:
             try:
-                return len(self._library(self.blocks[slug], ()))
+                return len(self.library(slug))
             except Problem:
                 return 0
 
@@ -165,7 +174,9 @@ class FormulaBook:
         Raises:
             Problem: if one of them cannot be read, or it is not clear which is meant.
         """
-        return self._library(self.blocks[slug], ())
+        if slug not in self._libraries:
+            self._libraries[slug] = self._library(self.blocks[slug], ())
+        return self._libraries[slug]
 
     # -- definitions that other blocks use ------------------------------------------------------
 
@@ -251,6 +262,15 @@ class FormulaBook:
 
     # -- cache ----------------------------------------------------------------------------------
 
+    @cached_property
+    def _code(self) -> str:
+        """A hash of all sources that a check runs."""
+        digest = hashlib.sha256()
+        for path in sorted(formula_worker.source_files()):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
     def _key(self, block: FormulaBlock, library: dict[str, Definition]) -> str:
         """A hash of all that the verdict depends on."""
         content: list[object] = [
@@ -258,8 +278,8 @@ class FormulaBook:
             block.code,
             list(block.where),
             self.devices,
-            torch.__version__,
-            _code_hash(),
+            version("torch"),
+            self._code,
         ]
         for name in sorted(library):
             other = self.blocks[library[name].slug]
@@ -301,23 +321,3 @@ def place_of(error: FormulaError, block: FormulaBlock) -> Problem:
         remedy="改公式，或改代码，让两边说同一件事" if disagrees else error.hint,
         detail=error.detail,
     )
-
-
-def _devices() -> tuple[str, ...]:
-    """The CPU, and CUDA where there is one."""
-    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
-
-
-def source_files() -> list[Path]:
-    """The sources that a check runs: reader, package and bindings, as they are imported."""
-    here = Path(__file__).parent
-    packages = [Path(flower_formula.__file__).parent, here.parent / "flower_transformer"]
-    return [*(path for package in packages for path in package.rglob("*.py")), here / "bindings.py"]
-
-
-def _code_hash() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(source_files()):
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flower_formula.mutation_score import MutationTest, Score
-from flower_site.formulas import PACKAGES, FormulaBook
+from flower_site.formula_worker import PACKAGES
+from flower_site.formulas import FormulaBook
 from flower_site.problems import Problem, nearest
 
 CODE_GOAL = 0.95

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from flower_formula import Disagreement, FormulaError, check
-from flower_site.formulas import PACKAGES
+from flower_site.formula_worker import PACKAGES
 
 AGREES, DISAGREES, UNREADABLE = 0, 1, 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from flower_formula import FormulaError
+from flower_formula.errors import FormulaError
 from flower_formula.segments import statement_texts
 from flower_site.problems import Problem
 from flower_site.sources import DisplayMath, FormulaBlock, display_math

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -52,6 +53,9 @@ class FormulaBlock:
     def line(self) -> int:
         return self.text.place(self.start)[0]
 
+
+# libyaml reads the options several times faster; not every PyYAML has it
+_YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 FORMULA_OPTIONS = ("code", "where", "uses", "unchecked")
 _FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})")
@@ -123,6 +127,7 @@ def _displays(clean: str) -> Iterator[tuple[str, int]]:
                 yield match[name], match.start(name)
 
 
+@lru_cache(maxsize=1024)  # each check of a page asks for its blocks
 def _blocks(text: Text) -> list[tuple[FormulaBlock, int, int]]:
     """Each block with the offsets at which it starts and ends."""
     found = []
@@ -208,7 +213,7 @@ def _read_block(
 def _read_options(text: Text, header: str, offset: int) -> tuple[dict[str, Any], dict[str, int]]:
     """The YAML options and the offset of each value (``code``) and each key under ``where``."""
     try:
-        node = yaml.compose(header, Loader=yaml.SafeLoader)
+        node = yaml.compose(header, Loader=_YAML)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = offset + (_mark_offset(header, mark.line, mark.column) if mark else 0)

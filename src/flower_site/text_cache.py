@@ -35,12 +35,12 @@ class TextCache:
         else:
             text = make()
             if file is not None:
-                _write_whole(file, text)
+                write_whole(file, text)
         self._kept[key] = text
         return text
 
 
-def _write_whole(file: Path, text: str) -> None:
+def write_whole(file: Path, text: str) -> None:
     """Writes a file so that nobody ever reads half of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent)

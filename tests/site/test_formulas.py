@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flower_site import formulas
+from flower_site import formula_worker
+from flower_site.formula_worker import Job
 from flower_site.formulas import FormulaBook
 
 ATTENTION = r"""/// formula | attention
@@ -169,13 +170,13 @@ def test_a_verdict_is_kept_until_something_it_depends_on_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    check = formulas.check
+    check_all = formula_worker.check_all
 
-    def counted(latex: str, *arguments: object, **options: object) -> object:
-        ran.append(latex.strip()[:1])
-        return check(latex, *arguments, **options)  # type: ignore[arg-type]
+    def counted(jobs: list[Job]) -> list[object]:
+        ran.extend(job.latex.strip()[:1] for job in jobs)
+        return list(check_all(jobs))
 
-    monkeypatch.setattr(formulas, "check", counted)
+    monkeypatch.setattr(formula_worker, "check_all", counted)
 
     def verdicts() -> int:
         ran.clear()
@@ -186,7 +187,7 @@ def test_a_verdict_is_kept_until_something_it_depends_on_changes(
 
     code = tmp_path / "code.py"
     code.write_text("# one\n")
-    monkeypatch.setattr(formulas, "source_files", lambda: [code])
+    monkeypatch.setattr(formula_worker, "source_files", lambda: [code])
     book(tmp_path, a=ATTENTION, b=SELF, c=WEIGHTS)
     assert verdicts() == 3
     assert verdicts() == 0

@@ -14,13 +14,13 @@ from flower_formula import ast
 from flower_formula.agreement import Comparison
 from flower_formula.code import Code
 from flower_formula.draw import Draw, draws, free_sizes
-from flower_formula.environment import Definition, NeedsReading
+from flower_formula.environment import NeedsReading
 from flower_formula.errors import FormulaError, FormulaWarning, ShapeError, Span
 from flower_formula.evaluator import Evaluator
 from flower_formula.names import spelled
 from flower_formula.statements import Formula, read_formula
 from flower_formula.symbols import Declaration, read_declarations
-from flower_formula.target import drawn_numbers, names
+from flower_formula.target import Definition, drawn_numbers, names
 from flower_formula.values import describe
 
 Readings = dict[tuple[str, Span], str]
