@@ -97,11 +97,14 @@ class Root(Node):
 
 @dataclass(frozen=True, eq=False)
 class Call(Node):
-    """A function applied: ``over`` is the index that a subscript names (``softmax_j``)."""
+    """A function applied: ``over`` is the index that a subscript names (``softmax_j``), ``reach``
+    says how far the argument reaches where that could be seen otherwise (see ``reach``).
+    """
 
     name: str
     arguments: tuple[Node, ...]
     over: str | None = None
+    reach: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from flower_formula import ast, lists, ranges, values
+from flower_formula import ast, lists, ranges, reach, values
 from flower_formula.environment import Environment
 from flower_formula.errors import FormulaError, ShapeError
 from flower_formula.indexing import RANGE_LIMIT, Family, IndexRange
@@ -47,6 +47,7 @@ def call(evaluator: Evaluator, node: ast.Call) -> Value:
         return _defined(evaluator, node, own)
     if node.name in ("concat", "max", "min"):
         return lists.list_function(evaluator, node)
+    reach.require_numbers(evaluator, node)
     arguments = [evaluator.value(argument) for argument in node.arguments]
     if node.name == "mod":
         _count(node, 2)

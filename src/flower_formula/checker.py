@@ -15,7 +15,7 @@ from flower_formula.agreement import Comparison
 from flower_formula.code import Code
 from flower_formula.draw import Draw, draws, free_sizes
 from flower_formula.environment import NeedsReading
-from flower_formula.errors import FormulaError, FormulaWarning, ShapeError, Span
+from flower_formula.errors import Disagreement, FormulaError, FormulaWarning, ShapeError, Span
 from flower_formula.evaluator import Evaluator
 from flower_formula.names import spelled
 from flower_formula.statements import Formula, read_formula
@@ -127,14 +127,23 @@ class Checker:
         for draw in self.draws:
             for precision in precisions:
                 for comparison in self._comparisons(draw, precision, readings):
-                    error = comparison.require_agreement()
+                    try:
+                        error = comparison.require_agreement()
+                    except Disagreement as found:  # perhaps it was meant to be read otherwise
+                        lines = [f"  read as {note}" for note in self._said(readings)]
+                        found.detail = "\n".join([found.detail or "", *lines])
+                        raise
                     errors[precision] = max(errors[precision], error)
-        notes = tuple(
+        warnings = tuple(self.formula.warnings)
+        return Report(len(self.draws), errors, self._said(readings), warnings)
+
+    def _said(self, readings: Readings) -> tuple[str, ...]:
+        """How notations with several meanings were read, each with its text."""
+        return tuple(
             f"{self.formula.latex[span[0] : span[1]].strip()}: {reading}"
             for (latex, span), reading in (readings | self.notes).items()
             if latex == self.formula.latex
         )
-        return Report(len(self.draws), errors, notes, tuple(self.formula.warnings))
 
     def _require_used(self) -> None:
         """Every declared symbol must occur on a right side (an index may stand on the left)."""

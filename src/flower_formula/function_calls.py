@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flower_formula import ast
+from flower_formula import ast, reach
 from flower_formula.errors import FormulaError
 from flower_formula.functions import function_name
 from flower_formula.items import Item, Items
@@ -47,18 +47,28 @@ class FunctionReader:
         if function in ("max", "min") and sub is not None:
             return reduction(self.parser, cursor, function, item)
         over = self._axis(item, sub, remark) if sub is not None else None
+        is_angle = function in reach.ANGLE_FUNCTIONS
+        if is_angle:
+            reach.open_braces(cursor)
         following = cursor.peek()
         if following is not None and following.is_("(", "["):
+            read_as = reach.bracket(self.parser, cursor, item) if is_angle else ""
+            if read_as == reach.PRODUCT:
+                return self._bare_argument(cursor, item, function, over)
             opening, inner, closing = self.parser.bracketed(cursor)
             span = (item.span[0], closing.nucleus[1])
             arguments = self.parser.arguments(inner, (opening.span[0], closing.nucleus[1]))
-            call: ast.Node = ast.Call(span, function, arguments, over)
+            call: ast.Node = ast.Call(span, function, arguments, over, read_as)
             scripted = closing
         elif following is not None and following.kind == "group":
             cursor.take()
             span = (item.span[0], following.nucleus[1])
             call = ast.Call(span, function, (self.parser._inner(following),), over)
             scripted = following
+            after = cursor.peek()
+            if is_angle and after is not None and reach.continues(self.parser, cursor):
+                hint = f"braces do not show on the page: write {item.text}(...) with brackets"
+                raise reach.unclear(item, after, hint)
         else:
             return self._bare_argument(cursor, item, function, over)
         if item.sup is not None and "^" not in function:
@@ -97,25 +107,25 @@ class FunctionReader:
     def _bare_argument(
         self, cursor: Cursor, item: Item, function: str, over: str | None
     ) -> ast.Node:
-        r"""``\log p_k``: one factor is the argument; a second one beside it would be a guess."""
+        r"""``\log p_k``: one factor is the argument; a second one beside it would be a guess.
+
+        Of sine, cosine and tangent see ``reach``.
+        """
         following = cursor.peek()
         if following is None or not self.parser.starts_factor(cursor, following):
             raise FormulaError(
                 f"the function {item.text} has no argument", item.span, f"write {item.text}(...)"
             )
-        argument = self.parser.factor(cursor)
+        read_as = ""
+        if function in reach.ANGLE_FUNCTIONS:
+            argument, read_as = reach.product(self.parser, cursor, item)
+        else:
+            argument = self.parser.factor(cursor)
         after = cursor.peek()
-        if after is not None and self.parser.starts_factor(cursor, after):
-            names_function = (
-                after.kind in ("letter", "word") and self.function_of(after) is not None
-            )
-            if not names_function and not after.is_("sum", "prod"):
-                raise FormulaError(
-                    f"it is not clear how far {item.text} reaches",
-                    (item.span[0], after.span[1]),
-                    f"write {item.text}(...) with brackets",
-                )
-        call: ast.Node = ast.Call((item.span[0], argument.span[1]), function, (argument,), over)
+        if after is not None and reach.continues(self.parser, cursor):
+            raise reach.unclear(item, after, f"write {item.text}(...) with brackets")
+        span = (item.span[0], argument.span[1])
+        call: ast.Node = ast.Call(span, function, (argument,), over, read_as)
         return self._power_of_call(item, call) if item.sup is not None else call
 
     def under(self, cursor: Cursor) -> ast.Node:

@@ -106,6 +106,17 @@ def split(items: Items, separator: str) -> list[Items]:
     return [tuple(part) for part in parts]
 
 
+def bracket_end(items: Items) -> int:
+    """How many items the bracket in front takes, itself included; 0 if it is never closed."""
+    depth = 0
+    for place, item in enumerate(items, start=1):
+        depth += item.kind == "symbol" and item.text in OPENING
+        depth -= item.kind == "symbol" and item.text in CLOSING
+        if depth == 0:
+            return place
+    return 0
+
+
 def strip_brackets(items: Items) -> Items:
     """Without brackets or braces that enclose all of it."""
     if (

@@ -38,6 +38,19 @@ class Resolver:
             return self.functions.call(cursor, item, function)
         return self._symbol(item)
 
+    def starts_function(self, cursor: Cursor) -> bool:
+        """Whether the next name is a function's, perhaps in letters side by side (``sin``)."""
+        first = cursor.peek()
+        if first is None or first.kind not in ("letter", "word") or self.scope.open:
+            return False
+        run = self._run(cursor)
+        for length in range(len(run), 1, -1):
+            text = "".join(item.text for item in run[:length])
+            if self.scope.knows(text) or function_name(text) is not None:
+                word = replace(run[length - 1], kind="word", text=text)
+                return self.functions.function_of(word) is not None
+        return self.functions.function_of(first) is not None
+
     def spells_one_name(self, items: Items) -> bool:
         """Whether letters side by side are one declared name (``pos``), not several indices."""
         return self.scope.knows("".join(item.text for item in items)) and not self.scope.open
