@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import yaml
 
+from flower_site.blocks.page import page_of
 from flower_site.problems import nearest
 from flower_site.texts import Text
 
 
 @dataclass(frozen=True)
 class DisplayMath:
-    """One displayed formula: ``latex`` is exactly ``text.content[start:start + len(latex)]``."""
+    """One displayed formula: ``latex`` stands at ``start`` of ``text.content``, with blanks for the
+    ``>`` of a quotation.
+    """
 
     latex: str
     text: Text
@@ -58,46 +61,10 @@ class FormulaBlock:
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 FORMULA_OPTIONS = ("code", "where", "uses", "unchecked")
-_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})")
 _BLOCK_START = re.compile(
     r"^(?P<indent>[ \t]*)/{3,}[ \t]*formula\b[ \t]*(?:\|[ \t]*(?P<slug>.*?))?[ \t]*$"
 )
 _BLOCK_END = re.compile(r"^[ \t]*/{3,}[ \t]*$")
-_DISPLAY = re.compile(
-    r"(?<!\\)\$\$(?P<dollars>.+?)(?<!\\)\$\$"
-    r"|(?<!\\)\\\[(?P<brackets>.+?)\\\]"
-    r"|^[ \t]*(?P<environment>"
-    r"\\begin\{(?P<name>align|equation|gather)\*?\}.+?\\end\{(?P=name)\*?\})",
-    re.S | re.M,
-)
-_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.S)
-_COMMENT = re.compile(r"<!--.*?-->", re.S)
-
-
-def blank_code(content: str) -> str:
-    """The text with fenced code, inline code and HTML comments blanked out, every offset kept."""
-    kept: list[str] = []
-    fence: str | None = None
-    for line in content.splitlines(keepends=True):
-        match = _FENCE.match(line)
-        if fence is None and match:
-            fence = match[1]
-            kept.append(_blank(line))
-        elif fence is not None:
-            closing = line.strip(" \t>\n\r")
-            if closing and set(closing) == {fence[0]} and len(closing) >= len(fence):
-                fence = None
-            kept.append(_blank(line))
-        else:
-            kept.append(line)
-    text = "".join(kept)
-    for pattern in (_INLINE_CODE, _COMMENT):
-        text = pattern.sub(lambda match: _blank(match[0]), text)
-    return text
-
-
-def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
 
 
 def formula_blocks(text: Text) -> list[FormulaBlock]:
@@ -112,27 +79,28 @@ def formula_blocks(text: Text) -> list[FormulaBlock]:
 
 def display_math(text: Text) -> list[DisplayMath]:
     """Every displayed formula of a text, those in blocks too."""
-    clean = blank_code(text.content)
-    regions = [(start, end) for _, start, end in _blocks(text)]
+    regions = block_regions(text)
     return [
-        DisplayMath(latex, text, start, any(a <= start < b for a, b in regions))
-        for latex, start in _displays(clean)
+        DisplayMath(display.latex, text, display.start, _within(display.start, regions))
+        for display in page_of(text).formulas
+        if display.display
     ]
 
 
-def _displays(clean: str) -> Iterator[tuple[str, int]]:
-    for match in _DISPLAY.finditer(clean):
-        for name in ("dollars", "brackets", "environment"):
-            if match[name] is not None:
-                yield match[name], match.start(name)
+def block_regions(text: Text) -> list[tuple[int, int]]:
+    """Where each formula block begins and ends."""
+    return [(start, end) for _, start, end in _blocks(text)]
+
+
+def _within(offset: int, regions: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= offset < end for start, end in regions)
 
 
 @lru_cache(maxsize=1024)  # each check of a page asks for its blocks
 def _blocks(text: Text) -> list[tuple[FormulaBlock, int, int]]:
     """Each block with the offsets at which it starts and ends."""
     found = []
-    clean = blank_code(text.content)
-    lines = clean.splitlines(keepends=True)
+    lines = page_of(text).prose.splitlines(keepends=True)
     original = text.content.splitlines(keepends=True)
     offsets = [0]
     for line in lines:
@@ -157,7 +125,7 @@ def _blocks(text: Text) -> list[tuple[FormulaBlock, int, int]]:
                 offsets[start + 1] - 1,
                 remedy="在公式后面另起一行写 ///",
             )
-        block = _read_block(text, match["slug"], original, lines, offsets, start, number)
+        block = _read_block(text, match["slug"], original, offsets, start, number)
         found.append((block, offsets[start], offsets[number + 1]))
         number += 1
     return found
@@ -167,7 +135,6 @@ def _read_block(
     text: Text,
     slug: str | None,
     original: list[str],
-    clean: list[str],
     offsets: list[int],
     start: int,
     end: int,
@@ -187,19 +154,18 @@ def _read_block(
         header_end += 1
     header = "".join(original[start + 1 : header_end])
     options, starts = _read_options(text, header, offsets[start + 1])
-    body_start = offsets[header_end]
-    formulas = [(latex, at + body_start) for latex, at in _displays("".join(clean[header_end:end]))]
-    if len(formulas) != 1:
+    body = [(offsets[header_end], offsets[end])]
+    displays = [d for d in page_of(text).formulas if d.display and _within(d.start, body)]
+    if len(displays) != 1:
         raise text.problem(
-            f"formula 块 {slug} 里有 {len(formulas)} 个独立公式，应当恰好有一个",
+            f"formula 块 {slug} 里有 {len(displays)} 个独立公式，应当恰好有一个",
             *here,
             remedy="公式写在 $$ 与 $$ 之间；多个等式放进同一个 aligned，或拆成几个块",
         )
-    latex, latex_start = formulas[0]
     return FormulaBlock(
         slug=slug,
-        latex=latex,
-        latex_start=latex_start,
+        latex=displays[0].latex,
+        latex_start=displays[0].start,
         text=text,
         start=offsets[start],
         code=options.get("code"),

@@ -105,6 +105,6 @@ def docstring_texts(root: Path, package: str = "flower_transformer") -> Iterator
             ):
                 continue
             docstring = ast.get_docstring(node, clean=False)
-            if docstring and "$$" in docstring:
+            if docstring and ("$$" in docstring or r"\[" in docstring):
                 first = node.body[0]
                 yield Text(docstring, path.relative_to(root).as_posix(), first.lineno)

@@ -11,6 +11,7 @@ import small_repo
 from markdown import Markdown
 
 from flower_site import context
+from flower_site.blocks.math import ARITHMATEX, STRUCTURE
 
 
 @pytest.fixture
@@ -42,17 +43,12 @@ def render(repo: Path) -> Render:
 
     def run(text: str, page: str | None = None, repository: str = "") -> str:
         ours = [f"flower_site.blocks.{name}" for name in names]
-        extensions = ["admonition", "attr_list", "tables", "toc", "pymdownx.highlight"]
+        extensions = [*STRUCTURE, "toc", "pymdownx.highlight", *ours]
         options: dict[str, dict[str, Any]] = {
             name: {"root": str(repo), "repository": repository} for name in ours
         }
-        options["pymdownx.arithmatex"] = {
-            "generic": True, "inline_syntax": ["dollar"], "block_syntax": ["dollar"],
-        }  # fmt: skip
-        md = Markdown(
-            extensions=[*extensions, "pymdownx.superfences", "pymdownx.arithmatex", *ours],
-            extension_configs=options,
-        )
+        options["pymdownx.arithmatex"] = ARITHMATEX
+        md = Markdown(extensions=extensions, extension_configs=options)
         token = context.page.set(Path(page) if page else None)
         try:
             return md.convert(text)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from flower_site.blocks import math
 from flower_site.blocks.check import check_text
 from flower_site.problems import Problem, Problems
 
@@ -40,6 +42,92 @@ def test_inline_and_display_math_are_drawn_and_can_be_copied_as_latex(render) ->
 )
 def test_math_is_drawn_wherever_it_stands(render, text: str) -> None:
     assert annotations(render(text)) == ["x"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "甲\n\n\\[\nx\n\\]\n\n乙\n",
+        "\\[ x \\]\n",
+        "- 项\n\n    \\[\n    x\n    \\]\n",
+        "- 项\n    - 子项\n\n        \\[\n        x\n        \\]\n",
+        "> 引\n>\n> \\[\n> x\n> \\]\n",
+        "!!! note\n    \\[\n    x\n    \\]\n",
+        "甲[^1]\n\n[^1]: 注\n\n    $$\n    x\n    $$\n\n乙\n",
+    ],
+)
+def test_brackets_are_displays_too_and_both_are_drawn(repo: Path, render, text: str) -> None:
+    assert check_text(text, Path("docs/a.md"), repo) == []
+    html = render(text)
+    assert annotations(html) == ["x"]
+    assert "katex-display" in html
+
+
+def test_footnotes_are_drawn_last_wherever_they_stand(render) -> None:
+    html = render("甲[^1]\n\n[^1]: 注\n\n    $$\n    x\n    $$\n\n乙\n\n$$\ny\n$$\n")
+    assert annotations(html) == ["y", "x"]
+
+
+@pytest.mark.parametrize("marks", [("$$", "$$"), ("\\[", "\\]")])
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("- 项\n(\nx\n)\n", 2, 1),
+        ("- 项\n    (\n    x\n    )\n", 2, 5),
+        ("- 项\n\n  (\n  x\n  )\n", 3, 3),
+        ("- 项\n\n      (\n      x\n      )\n", 3, 7),
+        ("- 项\n    - 子项\n\n      (\n      x\n      )\n", 4, 7),
+        ("甲\n\n   (\n   x\n   )\n", 3, 4),
+        ("甲\n\n      (\n      x\n      )\n", 3, 7),
+        ("好\n\n(\ny\n)\n\n- 项\n\n   (\n   x\n   )\n", 9, 4),
+        ("<div>\n\n(\nx\n)\n\n</div>\n", 3, 1),
+    ],
+)
+def test_a_display_that_markdown_would_print_as_text_is_an_error(
+    repo: Path, render, text: str, line: int, column: int, marks: tuple[str, str]
+) -> None:
+    text = text.replace("(", marks[0]).replace(")", marks[1])
+    (found,) = check_text(text, Path("docs/a.md"), repo)
+    assert (found.line, found.column) == (line, column)
+    assert "原样显示" in found.message
+    assert found.remedy
+    with pytest.raises((Problem, Problems), match="原样显示"):
+        render(text)
+
+
+def test_what_is_drawn_is_compared_in_number_and_order(repo: Path, render, monkeypatch) -> None:
+    """The gate of the finished HTML by itself: formulas lost or exchanged after the checks."""
+    text = "$$\na\n$$\n\n$$\nb\n$$\n"
+    assert annotations(render(text)) == ["a", "b"]
+    drawn = math._DRAWN.findall
+    for lost in (lambda found: found[:1], lambda found: found[::-1], lambda found: []):
+        fake = SimpleNamespace(findall=lambda html, lost=lost: lost(drawn(html)))
+        monkeypatch.setattr(math, "_DRAWN", fake)
+        with pytest.raises(Problem, match="原样显示"):
+            render(text)
+
+
+def test_a_bare_environment_is_an_error(repo: Path) -> None:
+    text = "甲\n\n\\begin{align}\nx\n\\end{align}\n"
+    (found,) = check_text(text, Path("docs/a.md"), repo)
+    assert (found.line, found.column) == (3, 1)
+    assert "begin{aligned}" in (found.remedy or "")
+    assert check_text("$$\n\\begin{align}\nx\n\\end{align}\n$$\n", Path("docs/a.md"), repo) == []
+
+
+def test_escaped_brackets_in_a_sentence_are_text(repo: Path, render) -> None:
+    text = "数组 \\[n\\] 与 \\[m\\]。\n"
+    assert check_text(text, Path("docs/a.md"), repo) == []
+    assert "数组 [n] 与 [m]。" in render(text)
+
+
+def test_the_structure_is_that_of_the_site() -> None:
+    configuration = (Path(__file__).parents[2] / "mkdocs.yml").read_text("utf-8")
+    extensions = configuration[configuration.index("markdown_extensions:") :]
+    for name in math.STRUCTURE:
+        assert re.search(rf"^  - {re.escape(name)}:?$", extensions, re.M), name
+    for option in ("generic: true", "inline_syntax: [dollar]", "block_syntax: [dollar, square]"):
+        assert f"      {option}\n" in extensions
 
 
 def test_dollars_in_code_and_in_prices_stay(render) -> None:

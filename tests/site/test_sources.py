@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from flower_site.blocks.page import page_of
 from flower_site.problems import Problem
-from flower_site.sources import blank_code, display_math, formula_blocks
+from flower_site.sources import display_math, formula_blocks
 from flower_site.texts import Text, docstring_texts, notebook_texts
 
 PAGE = """# 标题
@@ -86,8 +87,15 @@ def test_bad_blocks(content: str, message: str, place: tuple[int, int]) -> None:
 
 
 def test_blanking_keeps_every_offset() -> None:
-    assert len(blank_code(PAGE)) == len(PAGE)
-    assert blank_code(PAGE).count("\n") == PAGE.count("\n")
+    assert len(page_of(page(PAGE)).prose) == len(PAGE)
+    assert page_of(page(PAGE)).prose.count("\n") == PAGE.count("\n")
+
+
+@pytest.mark.parametrize("marks", [("$$", "$$"), ("\\[", "\\]")])
+def test_the_marks_of_a_quotation_are_no_part_of_the_formula(marks: tuple[str, str]) -> None:
+    (display,) = display_math(page(f"> 引\n>\n> {marks[0]}\n> x\n> + y\n> {marks[1]}\n"))
+    assert display.latex.split() == ["x", "+", "y"]
+    assert display.text.place(display.start + display.latex.index("x")) == (4, 3)
 
 
 def test_cells_are_named_by_notebook_and_number(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from flower_site.blocks import diagrams, formula, inline, math, notebook, references, source
-from flower_site.blocks.page import Page
+from flower_site.blocks.page import page_of
 from flower_site.problems import Problem
 from flower_site.texts import Text
 
 CHECKS = (
     math.find_problems,
+    math.find_undrawn,
     diagrams.find_problems,
     formula.find_problems,
     notebook.find_problems,
@@ -35,6 +36,9 @@ def check_text(text: str, path: Path, root: Path) -> list[Problem]:
         path: named in the problems; relative to the repository.
         root: the repository.
     """
-    page = Page(Text(text, path.as_posix()))
-    found = [problem for check in CHECKS for problem in check(page, root)]
-    return sorted(found, key=lambda problem: (problem.line or 0, problem.column or 0))
+    page = page_of(Text(text, path.as_posix()))
+    found: dict[tuple[int, int], Problem] = {}
+    for check in CHECKS:
+        for problem in check(page, root):  # of two that name one place the first says more
+            found.setdefault((problem.line or 0, problem.column or 0), problem)
+    return [found[place] for place in sorted(found)]

@@ -2,17 +2,23 @@
 
 Inline math becomes `span.flower-math`, display math `div.flower-math.flower-math--display`, which
 scrolls by itself when it is wider than the page. No script is needed to read either.
+
+Every display that the source holds must be found drawn in the HTML, in the same order: whatever
+Markdown makes of a wrong indentation, a formula is never printed as plain text (`EachIsDrawn`, and
+`find_undrawn` for a check that does not render).
 """
 
 from __future__ import annotations
 
+import html as html_text
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as etree
 
 from markdown import Markdown
+from markdown.postprocessors import Postprocessor
 from markdown.treeprocessors import Treeprocessor
 from markdown.util import AtomicString
 
@@ -20,8 +26,21 @@ from flower_site.blocks.extension import FlowerExtension, reader_of
 from flower_site.blocks.page import Formula, Page
 from flower_site.math import MathError, katex, plain_text
 from flower_site.problems import Problem
+from flower_site.sources import block_regions
+
+# The extensions of mkdocs.yml that decide where a paragraph begins and ends.
+STRUCTURE = (
+    *("abbr", "admonition", "attr_list", "def_list", "footnotes", "md_in_html", "tables"),
+    *("pymdownx.details", "pymdownx.superfences", "pymdownx.tabbed", "pymdownx.arithmatex"),
+)
+ARITHMATEX = {"generic": True, "inline_syntax": ["dollar"], "block_syntax": ["dollar", "square"]}
 
 _HEADING = re.compile(r"h[1-6]")
+_ENVIRONMENT = re.compile(
+    r"^[ \t>]*\\begin\{(align|alignat|flalign|equation|gather|multline|eqnarray)\*?\}", re.M
+)
+_DRAWN = re.compile(r'class="katex-display">.*?<annotation[^>]*>(.*?)</annotation>', re.S)
+_LAID_OUT = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.S)
 
 
 def find_problems(page: Page, root: Path) -> Iterator[Problem]:
@@ -43,6 +62,53 @@ def find_problems(page: Page, root: Path) -> Iterator[Problem]:
                 match.end(),
                 remedy="行内公式写 $…$，独立公式写 $$…$$",
             )
+    for match in _ENVIRONMENT.finditer(page.prose):
+        if not any(f.start <= match.start() < f.start + len(f.latex) for f in page.formulas):
+            yield page.problem(
+                f"\\begin{{{match[1]}}} 不在 $$ 里，会原样显示",
+                match.start(),
+                match.end(),
+                remedy="写成 $$\\begin{aligned} … \\end{aligned}$$",
+            )
+
+
+def find_undrawn(page: Page, root: Path) -> Iterator[Problem]:
+    """A display that Markdown would print as plain text, found without rendering the page.
+
+    Only displays outside of blocks can stand wrong; the block sees to the others.
+    """
+    regions = block_regions(page.text)
+    loose = [d for d in page.displays if not any(a <= d.start < b for a, b in regions)]
+    if not loose or any(list(_misplaced(page, display)) for display in loose):
+        return
+    source = page.source
+    for start, end in regions:
+        source = source[:start] + re.sub(r"[^\n]", " ", source[start:end]) + source[end:]
+    md = Markdown(
+        extensions=[*STRUCTURE],
+        extension_configs={
+            "pymdownx.arithmatex": ARITHMATEX,
+            "pymdownx.tabbed": {"alternate_style": True},
+        },
+    )
+    yield from _undrawn(page, loose, _LAID_OUT.findall(md.convert(source)))
+
+
+def _undrawn(page: Page, displays: Sequence[Formula], drawn: Sequence[str]) -> Iterator[Problem]:
+    """The first of the displays that is not among the drawn ones in this order.
+
+    More may be drawn than the page holds: docstrings, which are pages of their own.
+    """
+    waiting = iter(tidy(html_text.unescape(latex)) for latex in drawn)
+    for display in displays:
+        if tidy(display.latex) not in waiting:
+            yield page.problem(
+                "独立公式会原样显示，没有排成公式",
+                display.start - 2,
+                display.start,
+                remedy="前后各空一行；列表里每深一层缩进 4 格（顶层的项下 4 格，子项下 8 格）",
+            )
+            return
 
 
 def located(page: Page, formula: Formula, root: Path) -> Problem:
@@ -79,6 +145,7 @@ def _misplaced(page: Page, formula: Formula) -> Iterator[Problem]:
     gap = re.search(r"\n[ \t>]*\n", formula.latex)
     if gap:
         yield page.problem("独立公式中间有空行", start + gap.end() - 1, remedy="删去空行")
+    mark = "$$" if source[start - 2 : start] == "$$" else "\\["
     lines_before = source[: start - 2].split("\n")
     lines_after = source[end + 2 :].split("\n")
     opening = re.fullmatch(r"[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)?", lines_before[-1])
@@ -102,7 +169,7 @@ def _misplaced(page: Page, formula: Formula) -> Iterator[Problem]:
         )
     ):
         yield page.problem(
-            "独立公式没有自成一段，会原样显示", start - 2, start, remedy="$$ 的前后各空一行"
+            "独立公式没有自成一段，会原样显示", start - 2, start, remedy=f"{mark} 的前后各空一行"
         )
 
 
@@ -197,6 +264,31 @@ class HeadingMath(Treeprocessor):
         self.first.headings.clear()
 
 
+class TreeIsDone(Treeprocessor):
+    """The last treeprocessor: others send headings through the postprocessors before."""
+
+    def __init__(self, md: Markdown, waiting: EachIsDrawn) -> None:
+        super().__init__(md)
+        self.waiting = waiting
+
+    def run(self, root: etree.Element) -> None:
+        self.waiting.whole_page = True
+
+
+class EachIsDrawn(Postprocessor):
+    """Looks for every display of the source in the finished HTML."""
+
+    whole_page = False
+
+    def run(self, text: str) -> str:
+        if self.whole_page:
+            self.whole_page = False
+            page = reader_of(self.md).page
+            for problem in _undrawn(page, page.displays, _DRAWN.findall(text)):
+                raise problem
+        return text
+
+
 def _latex_of(element: etree.Element) -> str:
     text = (element.text or "").strip()
     latex = text[2:-2]  # \( … \) or \[ … \]
@@ -207,7 +299,7 @@ def _latex_of(element: etree.Element) -> str:
 
 
 class MathExtension(FlowerExtension):
-    """Draws formulas; needs `pymdownx.arithmatex` with `generic: true`."""
+    """Draws formulas; needs `pymdownx.arithmatex` with the options `ARITHMATEX`."""
 
     checks = (find_problems,)
 
@@ -215,6 +307,9 @@ class MathExtension(FlowerExtension):
         first = MathRenderer(md, reader_of(md).root)
         md.treeprocessors.register(first, "flower_math", 15)  # after inline (20), before toc (5)
         md.treeprocessors.register(HeadingMath(md, first), "flower_heading_math", 4)
+        each = EachIsDrawn(md)
+        md.treeprocessors.register(TreeIsDone(md, each), "flower_tree_is_done", -1000)
+        md.postprocessors.register(each, "flower_each_is_drawn", 0)
 
 
 def makeExtension(**kwargs: Any) -> MathExtension:

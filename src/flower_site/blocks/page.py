@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pymdownx.arithmatex import RE_SMART_DOLLAR_INLINE
 
@@ -29,7 +29,12 @@ _HEADER = re.compile(
     r"^(?P<indent>[ \t>]*)/{3,}[ ]*(?P<name>formula|notebook|source|references)[ ]*"
     r"(?:\|[ ]*(?P<argument>.*?)[ ]*)?$"
 )
-_DISPLAY = re.compile(r"(?<!\\)\$\$(?P<latex>.+?)(?<!\\)\$\$", re.S)
+_DISPLAY = re.compile(
+    r"(?<!\\)\$\$(?P<dollars>.+?)(?<!\\)\$\$"
+    r"|^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*\\\[(?P<brackets>.+?)(?<!\\)\\\]",
+    re.S | re.M,
+)
+_FOOTNOTE = re.compile(r"^\[\^[^\]\n]+\]:.*(?:\n(?:[ \t]+.*)?)*", re.M)
 _INLINE = re.compile(RE_SMART_DOLLAR_INLINE)
 _PARAGRAPH_START = re.compile(
     r"^[ \t>]*(?:[-*+][ \t]|\d+[.)][ \t]|#{1,6}[ \t]|\||/{3}|!!!|\?\?\?|===|$)"
@@ -145,8 +150,9 @@ class Page:
         """Display and inline math outside of code, in order."""
         prose = re.sub(r"(?m)^[ \t]*>[> \t]*", lambda match: " " * len(match[0]), self.prose)
         found = [
-            Formula(match["latex"], match.start("latex"), True)
+            Formula(match[match.lastgroup], match.start(match.lastgroup), True)
             for match in _DISPLAY.finditer(prose)
+            if match.lastgroup is not None
         ]
         rest = _DISPLAY.sub(lambda match: _blank(match[0]), prose)
         for start, paragraph in _paragraphs(rest):
@@ -156,6 +162,15 @@ class Page:
                 if match[3]
             )
         return sorted(found, key=lambda formula: formula.start)
+
+    @cached_property
+    def displays(self) -> list[Formula]:
+        """The displayed formulas in the order in which a reader meets them: footnotes last."""
+        notes = [match.span() for match in _FOOTNOTE.finditer(self.prose)]
+        return sorted(
+            (formula for formula in self.formulas if formula.display),
+            key=lambda formula: any(start <= formula.start < end for start, end in notes),
+        )
 
     def _blank_code(self) -> str:
         text = _FRONT_MATTER.sub(lambda match: _blank(match[0]), self.source)
@@ -236,6 +251,12 @@ class Page:
                 options[match["name"]] = (value, offsets[number] + indent)
             number += 1
         return options, offsets[number]
+
+
+@lru_cache(maxsize=1024)
+def page_of(text: Text) -> Page:
+    """The page of a text, read once: blocks, displays and checks all ask for it."""
+    return Page(text)
 
 
 def _blank(text: str) -> str:
