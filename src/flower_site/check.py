@@ -20,7 +20,6 @@ class CheckReport:
     """``counts`` says how many things of each kind were looked at."""
 
     problems: list[Problem] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -40,11 +39,6 @@ def check_site(root: Path) -> CheckReport:
     report.counts["公式块"] = len(verdicts)
     report.counts["已验证的公式"] = sum(v.status == "checked" for v in verdicts.values())
     report.counts["注明未验证的公式"] = sum(v.status == "unchecked" for v in verdicts.values())
-    for slug, verdict in verdicts.items():
-        block = book.blocks[slug]
-        report.warnings += [
-            f"{block.path}:{block.line}: {slug}: {warning}" for warning in verdict.warnings
-        ]
     texts = [*page_texts(root), *notebook_texts(root)]
     for text in texts:
         report.problems += check_text(text.content, Path(text.path), root)

@@ -49,8 +49,6 @@ def check() -> None:
         from flower_site.check import check_site
 
         report = check_site(find_root())
-    for warning in report.warnings:
-        errors.print(f"提醒：{warning}\n", markup=False)
     for problem in report.problems:
         errors.print(f"{problem}\n", markup=False)
     counts = "，".join(f"{what} {number}" for what, number in report.counts.items())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from flower_formula.errors import (
     DeclarationError,
     Disagreement,
     FormulaError,
+    FormulaWarning,
     ShapeError,
     UndeclaredSymbol,
 )
@@ -50,7 +51,6 @@ class Verdict:
     draws: int = 0
     errors: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
     problem: Problem | None = None
 
 
@@ -122,18 +122,20 @@ class FormulaBook:
             path = self.root / CACHE / f"{self._key(block, library)}.json"
             if path.exists():
                 kept = json.loads(path.read_text(encoding="utf-8"))
-                kept["notes"], kept["warnings"] = tuple(kept["notes"]), tuple(kept["warnings"])
-                self._verdicts[slug] = Verdict(**kept)
+                self._verdicts[slug] = Verdict(**{**kept, "notes": tuple(kept["notes"])})
                 continue
             paths[slug] = path
             jobs[slug] = Job(block.latex, block.code, tuple(block.where), library, self.devices)
         outcomes = formula_worker.check_all(list(jobs.values()))
         for slug, outcome in zip(jobs, outcomes, strict=True):
             block = self.blocks[slug]
-            if isinstance(outcome, FormulaError):
-                self._verdicts[slug] = Verdict(
-                    "failed", call=block.code or "", problem=place_of(outcome, block)
-                )
+            unsound = (
+                place_of(outcome, block)
+                if isinstance(outcome, FormulaError)
+                else misprinted(outcome.warnings, block)
+            )
+            if isinstance(outcome, FormulaError) or unsound:
+                self._verdicts[slug] = Verdict("failed", call=block.code or "", problem=unsound)
                 continue
             verdict = Verdict(
                 "checked",
@@ -141,7 +143,6 @@ class FormulaBook:
                 draws=outcome.draws,
                 errors=outcome.errors,
                 notes=outcome.readings,
-                warnings=tuple(warning.describe(block.latex) for warning in outcome.warnings),
             )
             content = {key: value for key, value in asdict(verdict).items() if key != "problem"}
             write_whole(paths[slug], json.dumps(content, ensure_ascii=False))
@@ -321,3 +322,13 @@ def place_of(error: FormulaError, block: FormulaBlock) -> Problem:
         remedy="改公式，或改代码，让两边说同一件事" if disagrees else error.hint,
         detail=error.detail,
     )
+
+
+def misprinted(warnings: Sequence[FormulaWarning], block: FormulaBlock) -> Problem | None:
+    """The first place where the page would show something else than what was read and checked."""
+    for warning in warnings:
+        start, end = (block.latex_start + offset for offset in warning.span)
+        return block.text.problem(
+            f"页面上印出来的不是验证的那个公式：{warning.message}", start, end, remedy=warning.hint
+        )
+    return None

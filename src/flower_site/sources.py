@@ -87,9 +87,9 @@ def display_math(text: Text) -> list[DisplayMath]:
     ]
 
 
-def block_regions(text: Text) -> list[tuple[int, int]]:
-    """Where each formula block begins and ends."""
-    return [(start, end) for _, start, end in _blocks(text)]
+def block_regions(text: Text, *, checked: bool = False) -> list[tuple[int, int]]:
+    """Where each formula block begins and ends; with ``checked`` without the unchecked ones."""
+    return [(a, b) for block, a, b in _blocks(text) if not (checked and block.unchecked)]
 
 
 def _within(offset: int, regions: Iterable[tuple[int, int]]) -> bool:

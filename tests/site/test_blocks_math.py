@@ -169,6 +169,12 @@ def test_the_drawing_and_the_source_stay_out_of_the_search_index(render) -> None
         ("- 甲\n\n    坏 $\\foo$\n", 3, 8, "\\foo"),
         ("/// formula | a\n    unchecked: 无\n$$\n\\foo\n$$\n///\n", 4, 1, "\\foo"),
         ("`$\\foo$` 好，$\\bar$ 坏\n", 1, 16, "Unexpected end"),
+        ("除以 $\\sqrt d_k$\n", 1, 5, "没有盖住下标"),
+        ("除以 $\\sqrt{d}_k$\n", 1, 5, "没有盖住下标"),
+        ("除以 $\\sqrt \\alpha_t$\n", 1, 5, "没有盖住下标"),
+        ("宽 $d_model$\n", 1, 5, "只有 m 排成下标"),
+        ("宽 $d_ff$\n", 1, 5, "只有 f 排成下标"),
+        ("/// formula | a\n    unchecked: 无\n$$\n\\sqrt d_k\n$$\n///\n", 4, 1, "没有盖住下标"),
     ],
 )
 def test_a_fault_is_reported_at_its_place(
@@ -180,6 +186,11 @@ def test_a_fault_is_reported_at_its_place(
     assert found[0].remedy
     with pytest.raises((Problem, Problems)):
         render(text)
+
+
+def test_what_is_printed_as_it_is_meant_is_no_fault(repo: Path) -> None:
+    text = r"$\sqrt{d_k}$、$\sqrt{a}\,b_k$、$\sqrt 2 x_k$、$d_{model}$、$a_ib_j$、$x_{\max}$、$\text{a\_bcd}$"
+    assert check_text(f"{text}\n", Path("docs/a.md"), repo) == []
 
 
 def test_the_place_counts_the_front_matter_that_mkdocs_takes_away(repo: Path, render) -> None:

@@ -72,6 +72,19 @@ def test_an_edit_of_the_published_formula(site: Path, edit: str) -> None:
     assert "没有经过验证" not in found.message  # the reader's own words, not a missing restatement
 
 
+@pytest.mark.parametrize("printed", [r"\sqrt d_k", r"\sqrt{d}_k"])
+def test_a_formula_that_is_printed_otherwise_than_it_is_read_is_an_error(
+    site: Path, printed: str
+) -> None:
+    """The reader knows what is meant and only warns; the page would show a wrong formula."""
+    block = "/// formula | scaled-dot-product-attention"
+    line = replace(site / CARD, r"\sqrt{d_k}", printed, after=block)
+    (found,) = [p for p in problems(site) if (str(p.path), p.line) == (CARD, line)]
+    assert "the root over d alone" in found.message
+    assert found.remedy == r"write \sqrt{d_{k}}"
+    assert (found.text or "")[(found.column or 0) - 1 :].startswith(printed)
+
+
 def drop_label(site: Path) -> tuple[str, ...]:
     replace(site / "notebooks/scaled-dot-product-attention.ipynb", "#| label: ", "#| lable: ")
     return ("docs/", "notebooks/")

@@ -39,6 +39,11 @@ _HEADING = re.compile(r"h[1-6]")
 _ENVIRONMENT = re.compile(
     r"^[ \t>]*\\begin\{(align|alignat|flalign|equation|gather|multline|eqnarray)\*?\}", re.M
 )
+_ROOT = re.compile(
+    r"\\sqrt(?:\[[^\]]*\])?\s*(?:(?P<bare>\\[a-zA-Z]+|[a-zA-Z])|\{\s*(?P<braced>\\?[a-zA-Z]+)\s*\})"
+    r"\s*_(?P<sub>\{[^{}]*\}|\w)"
+)
+_WORD_BELOW = re.compile(r"(?<!\\)_(?P<word>[a-zA-Z]{3,}|ff)(?![a-zA-Z])")
 _DRAWN = re.compile(r'class="katex-display">.*?<annotation[^>]*>(.*?)</annotation>', re.S)
 _LAID_OUT = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.S)
 
@@ -48,8 +53,11 @@ def find_problems(page: Page, root: Path) -> Iterator[Problem]:
     breaks them.
     """
     render = katex(root).html
+    regions = _regions(page, checked=True)
     for formula in page.formulas:
         yield from _misplaced(page, formula)
+        if not any(start <= formula.start < end for start, end in regions):
+            yield from _misprinted(page, formula)
         try:
             render(tidy(formula.latex), display=formula.display)
         except MathError:
@@ -72,12 +80,34 @@ def find_problems(page: Page, root: Path) -> Iterator[Problem]:
             )
 
 
+def _misprinted(page: Page, formula: Formula) -> Iterator[Problem]:
+    r"""What TeX sets otherwise than it was meant, in formulas that nothing reads and checks:
+    ``\sqrt d_k`` and ``d_model``.
+    """
+    for match in _ROOT.finditer(formula.latex):
+        radicand = match["bare"] or match["braced"]
+        yield page.problem(
+            f"根号只盖住 {radicand}，没有盖住下标",
+            formula.start + match.start(),
+            formula.start + match.end(),
+            remedy=f"写成 \\sqrt{{{radicand}_{match['sub']}}}",
+        )
+    for match in _WORD_BELOW.finditer(formula.latex):
+        word = match["word"]
+        yield page.problem(
+            f"只有 {word[0]} 排成下标",
+            formula.start + match.start(),
+            formula.start + match.end(),
+            remedy=f"写成 _{{{word}}}；若 {word[1:]} 是另外的因子，在前面空一格",
+        )
+
+
 def find_undrawn(page: Page, root: Path) -> Iterator[Problem]:
     """A display that Markdown would print as plain text, found without rendering the page.
 
     Only displays outside of blocks can stand wrong; the block sees to the others.
     """
-    regions = block_regions(page.text)
+    regions = _regions(page)
     loose = [d for d in page.displays if not any(a <= d.start < b for a, b in regions)]
     if not loose or any(list(_misplaced(page, display)) for display in loose):
         return
@@ -92,6 +122,13 @@ def find_undrawn(page: Page, root: Path) -> Iterator[Problem]:
         },
     )
     yield from _undrawn(page, loose, _LAID_OUT.findall(md.convert(source)))
+
+
+def _regions(page: Page, *, checked: bool = False) -> list[tuple[int, int]]:
+    try:
+        return block_regions(page.text, checked=checked)
+    except Problem:
+        return []  # a block that can't be read: its own check reports it
 
 
 def _undrawn(page: Page, displays: Sequence[Formula], drawn: Sequence[str]) -> Iterator[Problem]:
