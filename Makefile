@@ -93,11 +93,11 @@ lab: $(LAB_READY) ## edit notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks
 
 build: $(READY) ## the site in site/, strictly, with the built HTML checked
-	@$(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/mkdocs build --strict
 	@$(BIN)/python -m flower_site.html_check site
 
 offline: $(READY) ## the site in site-offline/, to open from disk without a server
-	@FLOWER_OFFLINE=true $(BIN)/mkdocs build --strict --quiet --site-dir site-offline
+	@FLOWER_OFFLINE=true $(BIN)/mkdocs build --strict --site-dir site-offline
 	@echo "open site-offline/index.html"
 
 # --- checking -------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert (folder / "index.html").is_file(), f"FLOWER_SITE_DIR={given} 里没有 index.html"
         return folder
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]
     # With a repository address the theme shows its link, and must still not ask that host.
     environment = {**os.environ, "FLOWER_REPO_URL": "https://github.com/example/flower"}
     built = subprocess.run(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,12 +43,14 @@ def commit(folder: Path) -> None:
         subprocess.run(["git", *command], cwd=folder, check=True)
 
 
-def build(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def build(
+    folder: Path, options: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
     kept.pop("FLOWER_REPO_URL", None)
     kept.pop("SITE_URL", None)
     return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build"],
+        [sys.executable, "-m", "mkdocs", "build", *options],
         cwd=folder,
         env={**kept, "NO_MKDOCS_2_WARNING": "1", **environment},
         capture_output=True,
@@ -201,6 +205,27 @@ def test_planted_faults_stop_the_build(
     for *_, message in faults:
         assert message in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("target", ["build", "offline"])
+def test_the_builds_of_make_are_strict(tmp_path: Path, target: str) -> None:
+    """``--quiet`` would switch strict off: MkDocs then counts no warning."""
+    said = subprocess.run(
+        ["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    (options,) = re.findall(r"/mkdocs build (.*)", said)
+    folder = make_repository(tmp_path / "repository")
+    path = folder / CARD
+    faults = "\n[没有这一页](none.md)，[没有这个锚点](#第三节)\n"
+    path.write_text(path.read_text("utf-8") + faults, encoding="utf-8")
+    # The configuration is strict as well; here the command alone has to be.
+    configuration = folder / "mkdocs.yml"
+    relaxed = configuration.read_text("utf-8").replace("strict: true\n", "", 1)
+    configuration.write_text(relaxed, encoding="utf-8")
+    done = build(folder, options.split(), FLOWER_OFFLINE=str(target == "offline").lower())
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "none.md' is not found" in done.stdout + done.stderr
+    assert "there is no such anchor" in done.stdout + done.stderr
 
 
 def test_an_error_in_a_notebooks_output_stops_the_build(tmp_path: Path) -> None:
