@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,7 +21,8 @@ class Comparison:
 
     ``other`` names who gave the other value; ``sizes`` are the sizes of the draw, ``axis_names``
     the names by size;
-    ``precision`` is ``float64`` or ends in ``float32``.
+    ``precision`` is ``float64`` or ends in ``float32``; ``failure`` is the error with which the
+    function refused its arguments (``result`` is NaN then).
     """
 
     expected: Tensor
@@ -31,13 +32,47 @@ class Comparison:
     sizes: dict[str, int]
     axis_names: dict[int, str]
     precision: str
+    failure: FormulaError | None = None
+
+    @property
+    def undefined(self) -> bool:
+        """Whether one of them lacks a value: it is NaN, or infinite where the other is not so."""
+        return self.expected.shape == self.result.shape and bool(self._lacking().any())
+
+    def _lacking(self) -> Tensor:
+        finite = torch.isfinite(self.expected) & torch.isfinite(self.result)
+        return ~finite & (self.expected != self.result)
+
+    def require_both_undefined(self, at: str, hint: str) -> None:
+        """Both lack a value in the same entries, and the other entries agree.
+
+        Raises:
+            FormulaError: if one of them has a value where the other has none; ``at`` names the
+                sizes.
+            Disagreement: if the other entries differ.
+        """
+        lacking = self._lacking()
+        refused = "" if self.failure is None else f" ({self.failure.message})"
+        for has, name, other in (
+            (torch.isfinite(self.result), "the formula", self.other),
+            (torch.isfinite(self.expected), self.other, "the formula"),
+        ):
+            if bool((has & lacking).any()):
+                raise FormulaError(
+                    f"at {at} {name} has no value, but {other} has one{refused}",
+                    self.span,
+                    hint,
+                    self._both_values(float("inf")),
+                )
+        zero = torch.zeros_like(self.expected)
+        expected, result = (torch.where(lacking, zero, x) for x in (self.expected, self.result))
+        replace(self, expected=expected, result=result, failure=None).require_agreement()
 
     def require_shape(self) -> None:
-        """Both have the same shape, and the formula has a value.
+        """Both have the same shape.
 
         Raises:
             ShapeError: naming both shapes.
-            FormulaError: if the formula gives NaN.
         """
         shapes = [
             describe(tuple(tensor.shape), self.axis_names)
@@ -49,22 +84,26 @@ class Comparison:
                 self.span,
                 "check transposes, indices and the declared shapes",
             )
+
+    def require_agreement(self) -> float:
+        """The largest relative error, if it is within the tolerance.
+
+        Raises:
+            FormulaError: if the formula gives NaN, or the function refused its arguments.
+            Disagreement: with the sizes, both values at the place of the largest error, and that
+                error.
+        """
+        self.require_shape()
+        if self.failure is not None:
+            raise self.failure
         if bool(self.expected.isnan().any()):
             raise FormulaError(
                 "the formula has no value here: 0/0, the root of a negative number, "
                 "or a softmax over nothing",
                 self.span,
                 "restrict the symbols' domains, or define this case",
+                self._sizes(),
             )
-
-    def require_agreement(self) -> float:
-        """The largest relative error, if it is within the tolerance.
-
-        Raises:
-            Disagreement: with the sizes, both values at the place of the largest error, and that
-                error.
-        """
-        self.require_shape()
         error = largest_error(self.expected, self.result)
         if error <= TOLERANCE[self.precision.split()[-1]]:
             return error
@@ -84,13 +123,16 @@ class Comparison:
         for size in reversed(gap.shape):  # torch.unravel_index would first import sympy
             rest, index = divmod(rest, size)
             place.insert(0, index + 1)
-        sizes = ", ".join(f"{spelled(name)}={size}" for name, size in self.sizes.items())
         values = [float(tensor.reshape(-1)[at]) for tensor in (self.expected, self.result)]
-        lines = [f"  sizes: {sizes}"] if sizes else []
+        lines = [sizes] if (sizes := self._sizes()) else []
         lines.append(f"  entry {place}:" if place else "  value:")
         lines[-1] += f" the formula gives {values[0]:.6g}, {self.other} {values[1]:.6g}"
         lines.append(f"  largest relative error in {self.precision}: {error:.3g}")
         return "\n".join(lines)
+
+    def _sizes(self) -> str:
+        sizes = ", ".join(f"{spelled(name)}={size}" for name, size in self.sizes.items())
+        return f"  sizes: {sizes}" if sizes else ""
 
 
 def largest_error(expected: Tensor, result: Tensor) -> float:

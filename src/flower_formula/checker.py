@@ -12,7 +12,7 @@ from torch import Tensor
 
 from flower_formula import ast
 from flower_formula.agreement import Comparison
-from flower_formula.code import Code
+from flower_formula.code import Code, NoValue
 from flower_formula.draw import Draw, draws, free_sizes
 from flower_formula.environment import NeedsReading
 from flower_formula.errors import Disagreement, FormulaError, FormulaWarning, ShapeError, Span
@@ -21,6 +21,7 @@ from flower_formula.names import spelled
 from flower_formula.statements import Formula, read_formula
 from flower_formula.symbols import Declaration, read_declarations
 from flower_formula.target import Definition, drawn_numbers, names
+from flower_formula.undefined import drawn_again, has_value
 from flower_formula.values import describe
 
 Readings = dict[tuple[str, Span], str]
@@ -35,7 +36,7 @@ class Report:
 
     ``errors`` maps ``float64``, ``float32`` and ``cuda float32`` to the largest error, relative to
     the largest value of the result; ``readings`` tells how notations with several meanings were
-    read.
+    read, and at which sizes the formula has no value.
     """
 
     draws: int
@@ -124,18 +125,37 @@ class Checker:
         readings = self._choose_readings()
         precisions = ["float64", "float32", *(f"{d} float32" for d in self.devices if d != "cpu")]
         errors = dict.fromkeys(precisions, 0.0)
-        for draw in self.draws:
-            for precision in precisions:
-                for comparison in self._comparisons(draw, precision, readings):
-                    try:
-                        error = comparison.require_agreement()
-                    except Disagreement as found:  # perhaps it was meant to be read otherwise
-                        lines = [f"  read as {note}" for note in self._said(readings)]
-                        found.detail = "\n".join([found.detail or "", *lines])
-                        raise
-                    errors[precision] = max(errors[precision], error)
-        warnings = tuple(self.formula.warnings)
-        return Report(len(self.draws), errors, self._said(readings), warnings)
+        notes: list[str] = []
+        try:
+            without = [draw for draw in self.draws if not self._measure(draw, readings, errors)]
+            if without:
+                others, *notes = drawn_again(
+                    without,
+                    lambda draw: self._comparisons(draw, "float64", readings),
+                    self.declarations,
+                )
+                for draw in others:
+                    self._measure(draw, readings, errors)
+        except Disagreement as error:  # perhaps it was meant to be read otherwise
+            lines = [f"  read as {note}" for note in self._said(readings)]
+            error.detail = "\n".join([error.detail or "", *lines])
+            raise
+        said = (*self._said(readings), *notes)
+        return Report(len(self.draws), errors, said, tuple(self.formula.warnings))
+
+    def _measure(self, draw: Draw, readings: Readings, errors: dict[str, float]) -> bool:
+        """Compares on one draw, and keeps the largest errors; False if a side has no value there.
+
+        Raises:
+            Disagreement: if the sides differ.
+        """
+        for precision in errors:
+            comparisons = self._comparisons(draw, precision, readings)
+            if precision == "float64" and not has_value(comparisons):
+                return False
+            for comparison in comparisons:
+                errors[precision] = max(errors[precision], comparison.require_agreement())
+        return True
 
     def _said(self, readings: Readings) -> tuple[str, ...]:
         """How notations with several meanings were read, each with its text."""
@@ -244,7 +264,11 @@ class Checker:
                 assert goal.name is not None
                 expected = evaluator.defined(goal.name).members()
             device = precision.split()[0] if " " in precision else "cpu"
-            result = self.code.run(tensors, draw.sizes, dtype, device)
+            failure: FormulaError | None = None
+            try:
+                result = self.code.run(tensors, draw.sizes, dtype, device)
+            except NoValue as error:
+                failure, result = error, torch.full_like(expected, torch.nan)
             found.append(
                 Comparison(
                     expected,
@@ -254,6 +278,7 @@ class Checker:
                     draw.sizes,
                     axis_names,
                     precision,
+                    failure,
                 )
             )
         return found

@@ -17,6 +17,10 @@ from flower_formula.symbols import Declaration
 from flower_formula.target import target
 
 
+class NoValue(ShapeError):
+    """The function divides by zero or refuses its arguments by a ``ValueError``."""
+
+
 class Code:
     """The function that a formula is compared with, or none."""
 
@@ -52,7 +56,7 @@ class Code:
         """Its result as a float64 tensor on the CPU; what it makes itself has ``dtype`` by default.
 
         Raises:
-            ShapeError: if it fails on these arguments.
+            ShapeError: if it fails on these arguments (``NoValue`` if it refuses them).
             FormulaError: if it gives no tensor.
         """
         symbols: dict[str, object] = dict(sizes)
@@ -69,7 +73,8 @@ class Code:
             result = self._result(symbols)
         except Exception as error:
             shown = ", ".join(f"{spelled(name)}={size}" for name, size in sizes.items())
-            raise ShapeError(
+            refused = isinstance(error, ZeroDivisionError | ValueError)
+            raise (NoValue if refused else ShapeError)(
                 f"{self.name} fails on these arguments: {type(error).__name__}: {error}",
                 self.target.left,
                 "check the declared shapes and the arguments of the call",

@@ -33,31 +33,54 @@ def free_sizes(declarations: Mapping[str, Declaration]) -> list[str]:
 
 def draws(declarations: Mapping[str, Declaration], count: int, seed: int) -> list[Draw]:
     """``count`` draws; sizes lie between 2 and 5 (or as far as needed to be all different), then
-    each one is 1 once.
+    each one is 1 once, or as small as its declaration (``c > 1``) allows.
 
     Every draw has other sizes. Within a draw no two sizes are equal, so that a transposed or
     exchanged symbol shows.
     """
-    names = free_sizes(declarations)
+    least = {name: declarations[name].least for name in free_sizes(declarations)}
     chosen = random.Random(seed)
-    pool = range(SMALLEST, max(LARGEST, SMALLEST + len(names) - 1) + 1)
     plans: list[dict[str, int]] = []
-    for _ in range(max(1, count - len(names))):
-        plan = dict(zip(names, chosen.sample(pool, len(names)), strict=True))
+    for _ in range(max(1, count - len(least))):
+        plan = _plan(chosen, least)
         for _ in range(20):
             if plan not in plans:
                 break
-            plan = dict(zip(names, chosen.sample(pool, len(names)), strict=True))
+            plan = _plan(chosen, least)
         plans.append(plan)
-    for name in names:
-        plans.append(dict(zip(names, chosen.sample(pool, len(names)), strict=True)) | {name: 1})
+    plans += [_plan(chosen, least, name) for name in least]
     generator = torch.Generator().manual_seed(seed)
     return [_draw(declarations, plan, generator) for plan in plans]
 
 
+def _plan(
+    chosen: random.Random, least: Mapping[str, int], smallest: str | None = None
+) -> dict[str, int]:
+    """Different sizes by name, none below its least; ``smallest`` has just that."""
+    pool = range(SMALLEST, max(LARGEST, SMALLEST + len(least) - 1) + 1)
+    plan = dict(zip(least, chosen.sample(pool, len(least)), strict=True))
+    if smallest is not None:
+        plan[smallest] = least[smallest]
+    for name, low in least.items():
+        others = [size for other, size in plan.items() if other != name]
+        if name != smallest and (plan[name] < low or plan[name] in others):
+            low = max(low, SMALLEST)
+            plan[name] = chosen.choice(
+                [n for n in range(low, low + len(least) + 3) if n not in others]
+            )
+    return plan
+
+
+def same_sizes(declarations: Mapping[str, Declaration], draw: Draw, count: int) -> list[Draw]:
+    """``count`` draws of other tensors with the sizes of this one."""
+    generator = torch.Generator().manual_seed(count)
+    return [_draw(declarations, draw.sizes, generator) for _ in range(count)]
+
+
 def _draw(
-    declarations: Mapping[str, Declaration], plan: dict[str, int], generator: torch.Generator
+    declarations: Mapping[str, Declaration], plan: Mapping[str, int], generator: torch.Generator
 ) -> Draw:
+    """A draw with the sizes of the plan, and with its numbers (``t in 1..9``) where it has some."""
     sizes = dict(plan)
     waiting = [d for d in declarations.values() if d.kind == "size" and d.value is not None]
     while waiting:
@@ -77,7 +100,7 @@ def _draw(
             sizes[declared.name] = arithmetic(declared.value, sizes) or 0
             waiting.remove(declared)
     for declared in declarations.values():
-        if declared.kind == "number":
+        if declared.kind == "number" and declared.name not in plan:
             entry = declared.ranges[0]
             lower, upper = (_size(bound, sizes, declared) for bound in (entry.lower, entry.upper))
             if upper < lower:
@@ -105,8 +128,9 @@ def _tensor(declared: Declaration, sizes: dict[str, int], generator: torch.Gener
         lower, upper = (_size(bound, sizes, declared) for bound in (entry.lower, entry.upper))
         drawn = torch.randint(lower, max(lower, upper) + 1, shape, generator=generator)
         return drawn.to(torch.float64)
-    if declared.domain == "positive":
-        return torch.rand(shape, generator=generator, dtype=torch.float64) * 1.5 + 0.25
+    if declared.domain in ("above", "from"):
+        drawn = torch.rand(shape, generator=generator, dtype=torch.float64) * 1.5 + 0.25
+        return drawn + declared.bounds[0]
     if declared.domain == "between":
         low, high = declared.bounds
         return torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low

@@ -113,6 +113,8 @@ class MutationTest:
                 ]
             except (FormulaError, NeedsReading):
                 return False
+            if bool(values[0].isnan().any()):
+                continue  # the formula itself has no value at these sizes
             if values[0].shape != values[1].shape or largest_error(*values) > 1e-9:
                 return False
         return True

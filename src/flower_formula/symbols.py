@@ -5,6 +5,7 @@ r"""What the author declares: names, shapes, ranges and domains of symbols (the 
 use
 ``x [0..n-1, d]``                       its rows are counted from 0 (otherwise from 1)
 ``\epsilon`` ``T > 0`` ``p in (0, 1)``  numbers
+``c > 1`` ``n >= 2``                    a size that is drawn no smaller (a number, if it is no size)
 ``p [m] in {0, 1}``                     flags; the code gets booleans, at least one of them true
 ``y [n] in 1..K``                       whole numbers; the code gets integers
 ``q [d_k] ~ N(0, 1)``                   a random vector
@@ -16,6 +17,7 @@ use
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -44,8 +46,8 @@ class Declaration:
     ``number`` (a whole number drawn from that range) or ``size`` (``value`` is what it equals, or
     None: drawn). ``family`` counts how many leading axes are family indices
     (``raised``: they stand in the superscript).
-    ``domain`` is ``normal``, ``positive``, ``flag``, ``whole`` (``ranges`` has the range), or
-    ``between`` with its two ``bounds``.
+    ``domain`` is ``normal``, ``flag``, ``whole`` (``ranges`` has the range), ``between`` with its
+    two ``bounds``, ``above`` or ``from`` (``>`` or ``>=`` the first of them).
     """
 
     name: str
@@ -59,14 +61,22 @@ class Declaration:
     raised: bool = False
     source: str = ""
 
+    @property
+    def least(self) -> int:
+        """The smallest number that a size may be: 1, unless ``c > 1`` or ``n >= 2`` says more."""
+        if self.domain == "above":
+            return max(1, math.floor(self.bounds[0]) + 1)
+        return max(1, math.ceil(self.bounds[0])) if self.domain == "from" else 1
+
 
 _HEAD = re.compile(
-    r"^\s*(?P<name>[^\[\]=~<>]+?)\s*(?:\[(?P<shape>[^\]]*)\])?\s*"
-    r"(?P<tail>(?:(?<=[\s\]])(?:for|in|\\in|\\sim)(?![A-Za-z])|[~=>]).*)?$",
+    r"^\s*(?P<name>[^\[\]=~<>≥]+?)\s*(?:\[(?P<shape>[^\]]*)\])?\s*"
+    r"(?P<tail>(?:(?<=[\s\]])(?:for|in|\\(?:in|sim|gt|geq?|geqslant))(?![A-Za-z])|[~=>≥]).*)?$",
     re.S,
 )
 _RANGE = re.compile(r"^(?:in|\\in)\s+(?P<lower>.+?)\s*\.\.\s*(?P<upper>.+)$", re.S)
 _FOR = re.compile(r"^for\s+(?P<list>.+)$", re.S)
+MOST = 100  # the largest lower bound of a size: what has this many rows is still small
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 
 
@@ -200,8 +210,8 @@ def _domain(source: str, name: str, tail: str) -> tuple[str, tuple[float, float]
         return ("between", (0.05, 0.2)) if small else ("normal", (0.0, 1.0))
     if re.fullmatch(r"(?:~|\\sim)\s*(?:N|\\mathcal\{N\})\(\s*0\s*,\s*(?:1|I)\s*\)", tail):
         return "normal", (0.0, 1.0)
-    if re.fullmatch(r">\s*0", tail):
-        return "positive", (0.0, 0.0)
+    if match := re.fullmatch(rf"(>=|≥|\\geq?|\\geqslant|>|\\gt)\s*({_NUMBER})", tail):
+        return "above" if match[1] in (">", r"\gt") else "from", (float(match[2]), math.inf)
     if re.fullmatch(r"(?:in|\\in)\s*\\?\{\s*0\s*,\s*1\s*\\?\}", tail):
         return "flag", (0.0, 1.0)
     match = re.fullmatch(rf"(?:in|\\in)\s*\(\s*({_NUMBER})\s*,\s*({_NUMBER})\s*\)", tail)
@@ -211,7 +221,7 @@ def _domain(source: str, name: str, tail: str) -> tuple[str, tuple[float, float]
         f"cannot read {tail!r}",
         _find(source, tail),
         source,
-        "write `in 1..n`, `in {0, 1}`, `in (0, 1)`, `> 0` or `~ N(0, 1)`",
+        "write `in 1..n`, `in {0, 1}`, `in (0, 1)`, `> 0`, `>= 2` or `~ N(0, 1)`",
     )
 
 
@@ -236,7 +246,7 @@ def read_declarations(sources: Iterable[str]) -> dict[str, Declaration]:
 
     Raises:
         DeclarationError: for a line that cannot be read, a name declared twice, or a size declared
-            as a tensor.
+            as a tensor or above 100.
     """
     table: dict[str, Declaration] = {}
     for source in sources:
@@ -261,6 +271,13 @@ def read_declarations(sources: Iterable[str]) -> dict[str, Declaration]:
                         (0, len(declaration.source)),
                         declaration.source,
                         "use another name",
+                    )
+                if known.least > MOST:
+                    raise DeclarationError(
+                        f"no size above {MOST} is drawn",
+                        (0, len(known.source)),
+                        known.source,
+                        "declare a smaller bound",
                     )
                 if known.kind == "tensor":
                     table[symbol.name] = replace(known, kind="size")
