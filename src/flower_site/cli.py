@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from flower_site.one_formula import FormulaCommand
 from flower_site.problems import Problem, Problems
 
 app = typer.Typer(
@@ -57,14 +58,14 @@ def check() -> None:
     raise typer.Exit(1 if report.failed else 0)
 
 
-@app.command()
+@app.command(cls=FormulaCommand)
 def formula(
     latex: Annotated[str, typer.Argument(help="a display, without dollars")],
     code: Annotated[
         str | None, typer.Option(help="the call to compare with, e.g. 'p.m.f(Q, K)'")
     ] = None,
     where: Annotated[
-        list[str] | None, typer.Option(help="a declaration, e.g. 'Q [n, d_k]'")
+        list[str] | None, typer.Option(help=r"a declaration, e.g. 'Q \[n, d_k]'")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
 ) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 
 import pytest
 from typer.testing import CliRunner
@@ -47,6 +50,48 @@ def test_json_and_warnings() -> None:
     assert code == 0
     assert json.loads(out)["draws"] == 25
     assert "TeX sets the root over d alone" in err
+
+
+LOSS = r"-(1-\epsilon) a - \epsilon b = \epsilon (a - b) - a"
+
+
+def in_a_process(*arguments: str) -> tuple[int, str, str]:
+    program = "from flower_site.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "formula", *arguments],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("start", [run, in_a_process])
+def test_a_formula_may_begin_with_a_minus(start: Callable[..., tuple[int, str, str]]) -> None:
+    where = ["--where", "a", "--where", "b", "--where=\\epsilon"]
+    code, out, err = start(LOSS, *where)
+    assert (code, err) == (0, "")
+    assert "一致：25 次" in out
+    assert start(*where, LOSS, "--json")[0] == 0
+    assert start("-a = -a", "--where", "a")[0] == 0
+    assert start(*where, "--", LOSS)[0] == 0
+    code, _, err = start(LOSS.replace("- a", "+ a"), *where)
+    assert code == 1
+    assert f"1:{LOSS.index('=') + 3}: -(1-" in err  # the caret's column counts in the text as typed
+
+
+@pytest.mark.parametrize("start", [run, in_a_process])
+@pytest.mark.parametrize("wrong", ["--wher", "--wher=a", "--jsn", "--Code"])
+def test_a_mistyped_option_is_named(start: Callable[..., tuple[int, str, str]], wrong: str) -> None:
+    code, out, err = start("a = a", wrong, "--where", "a")
+    assert (code, out) == (2, "")
+    assert "No such option" in err
+    assert wrong.partition("=")[0] in err
+
+
+def test_a_second_formula_is_refused_and_help_is_whole() -> None:
+    code, _, err = run("-a = -a", "-code", "x", "--where", "a")
+    assert code == 2
+    assert "unexpected extra argument" in err
+    assert "Q [n, d_k]" in run("--help")[1]
 
 
 def test_an_identity_needs_no_code() -> None:
