@@ -67,12 +67,20 @@ def formula(
     where: Annotated[
         list[str] | None, typer.Option(help=r"a declaration, e.g. 'Q \[n, d_k]'")
     ] = None,
+    uses: Annotated[
+        list[str] | None,
+        typer.Option(help="a formula block of the site that defines what this formula uses"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the result as JSON")] = False,
 ) -> None:
     """Check one formula. Exit 0: it agrees; 1: it disagrees; 2: it cannot be read."""
-    from flower_site.one_formula import judge
+    from flower_site.one_formula import UNREADABLE, Judgement, definitions, judge
 
-    result = judge(latex, code, where or [])
+    try:
+        library = definitions(find_root(), uses) if uses else {}
+        result = judge(latex, code, where or [], library)
+    except Problem as problem:
+        result = Judgement(UNREADABLE, str(problem))
     for warning in result.warnings:
         errors.print(f"提醒：{warning}", markup=False)
     if as_json:

@@ -179,6 +179,16 @@ class FormulaBook:
             self._libraries[slug] = self._library(self.blocks[slug], ())
         return self._libraries[slug]
 
+    def defined_by(self, slug: str) -> dict[str, Definition]:
+        """What a block defines, by name.
+
+        Raises:
+            Problem: if the block cannot be read.
+        """
+        block = self.blocks[slug]
+        names = [name for names in self._defines(block) for name in names]
+        return dict.fromkeys(names, self._define(block, self.library(slug))) if names else {}
+
     # -- definitions that other blocks use ------------------------------------------------------
 
     @cached_property

@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand
 
 from flower_formula import Disagreement, FormulaError
+from flower_formula.target import Definition
 from flower_site.formula_worker import PACKAGES
+from flower_site.problems import Problem, nearest
 
 AGREES, DISAGREES, UNREADABLE = 0, 1, 2
 
@@ -60,16 +63,54 @@ class FormulaCommand(TyperCommand):
         return super().parse_args(ctx, [*options, "--", *formulas])
 
 
+def definitions(root: Path, slugs: Sequence[str]) -> dict[str, Definition]:
+    """What formula blocks of the site define, by name, with the definitions that they use.
+
+    Raises:
+        Problem: for an unknown block, one that cannot be read or defines nothing, and a name that
+            two blocks define.
+    """
+    from flower_site.formulas import FormulaBook  # reads pages, which most commands do not
+
+    book = FormulaBook.load(root)
+    found: dict[str, Definition] = {}
+    for slug in slugs:
+        if slug not in book.blocks:
+            close = nearest(slug, book.blocks)
+            remedy = f"是不是 {close}？" if close else "flower check 检查所有公式"
+            raise Problem(f"没有名为 {slug} 的公式", path=root, remedy=remedy)
+        own = book.defined_by(slug)
+        if not own:
+            raise Problem(f"公式 {slug} 没有定义可用的名字", path=book.blocks[slug].path)
+        for name, definition in (book.library(slug) | own).items():
+            first = found.setdefault(name, definition)
+            if first.slug != definition.slug:
+                raise Problem(
+                    f"{name} 由 {first.slug} 和 {definition.slug} 两个公式定义",
+                    path=root,
+                    remedy="只用其中一个",
+                )
+    return found
+
+
 def judge(
     latex: str,
     code: str | None,
     where: Sequence[str],
+    library: Mapping[str, Definition] | None = None,
 ) -> Judgement:
-    """Checks a formula against a call; without a call its sides are compared with each other."""
+    """Checks a formula against a call; without a call its sides are compared with each other.
+
+    Args:
+        latex: the display, without dollars.
+        code: the call to compare with.
+        where: the declarations.
+        library: definitions that the formula may use by name.
+    """
     from flower_formula import check  # imports torch
 
     try:
-        report = check(latex, code, where, packages=PACKAGES)
+        report = check(latex, code, where, packages=PACKAGES, library=library)
     except FormulaError as error:
         disagrees = isinstance(error, Disagreement)
         return Judgement(DISAGREES if disagrees else UNREADABLE, str(error), span=error.span)

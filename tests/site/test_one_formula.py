@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -92,6 +93,103 @@ def test_a_second_formula_is_refused_and_help_is_whole() -> None:
     assert code == 2
     assert "unexpected extra argument" in err
     assert "Q [n, d_k]" in run("--help")[1]
+
+
+PAGE = r"""---
+title: 题
+---
+
+# 题
+
+/// formula | row-softmax
+    where:
+      z [m]: 分数
+$$
+f(z)_i = \frac{e^{z_i}}{\sum_{j=1}^{m} e^{z_j}}
+$$
+///
+
+/// formula | weights
+    where:
+      z [m]: 分数
+$$
+\alpha = f(2z)
+$$
+///
+
+/// formula | other-weights
+    where:
+      z [m]: 分数
+$$
+\alpha = 2z
+$$
+///
+
+/// formula | identity
+    where:
+      z [m]: 分数
+$$
+2z = z + z
+$$
+///
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mkdocs.yml").write_text("")
+    page = tmp_path / "docs/cards/a.md"
+    page.parent.mkdir(parents=True)
+    page.write_text(PAGE, encoding="utf-8")
+    monkeypatch.chdir(page.parent)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("site")
+def test_a_formula_uses_what_a_page_defines() -> None:
+    code = ["--code", "flower_transformer.attention.masked_softmax(z)", "--where", "z [m]"]
+    assert run("y = f(z)", *code)[0] == 2  # without it
+    assert run("y = f(z)", *code, "--uses", "row-softmax")[0] == 0
+    assert run("y = f(2z)", *code, "--uses", "row-softmax")[0] == 1
+    # a tensor, with the function that it uses itself; both blocks may be named
+    where = ["--where", "z [m]", "--uses", "weights"]
+    assert run(r"\sum_{i=1}^{m} \alpha_i z_i = f(z + z)^T z", *where)[0] == 0
+    assert run(r"\sum_{i=1}^{m} \alpha_i z_i = f(2z)^T z", *where, "--uses", "row-softmax")[0] == 0
+    assert run(r"\sum_{i=1}^{m} \alpha_i z_i = f(z)^T z", *where)[0] == 1
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize(
+    ("slugs", "said"),
+    [
+        (["row-sofmax"], "是不是 row-softmax？"),
+        (["nothing-like-it"], "没有名为 nothing-like-it 的公式"),
+        (["identity"], "公式 identity 没有定义可用的名字"),
+        (["weights", "other-weights"], "alpha 由 weights 和 other-weights 两个公式定义"),
+    ],
+)
+def test_what_cannot_be_used_is_said(slugs: list[str], said: str) -> None:
+    uses = [word for slug in slugs for word in ("--uses", slug)]
+    code, out, err = run("f(z) = f(z)", "--where", "z [m]", *uses)
+    assert (code, out) == (2, "")
+    assert said in err
+    code, out, _ = run("f(z) = f(z)", "--json", "--where", "z [m]", *uses)
+    assert code == json.loads(out)["exit_code"] == 2
+
+
+def test_uses_outside_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("-a = -a", "--where", "a")[0] == 0  # nothing of the site is needed
+    code, _, err = run("f(z) = f(z)", "--where", "z [m]", "--uses", "row-softmax")
+    assert code == 2
+    assert "不在 Flower Research Notes 的仓库里" in err
+
+
+def test_the_attention_of_the_published_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    uses = ["--uses", "scaled-dot-product-attention"]
+    assert run(r"Y = \mathrm{Attention}(Q, K, V)", *CODE, *WHERE, *uses)[0] == 0
+    assert run(r"Y = \mathrm{Attention}(2Q, K, V)", *CODE, *WHERE, *uses)[0] == 1
 
 
 def test_an_identity_needs_no_code() -> None:
