@@ -10,7 +10,7 @@ from torch import Tensor
 
 from flower_formula import ast, lists, ranges, reach, values
 from flower_formula.environment import Environment
-from flower_formula.errors import FormulaError, ShapeError
+from flower_formula.errors import DeclarationError, FormulaError, RangeError, ShapeError, Span
 from flower_formula.indexing import RANGE_LIMIT, Family, IndexRange
 from flower_formula.names import spelled
 from flower_formula.target import Definition
@@ -173,9 +173,8 @@ def _inside(
             raise
         place = f"in the formula of {spelled(name)}"
         place += f" (block {definition.slug})" if definition.slug else ""
-        raise type(error)(
-            f"{place}: {error.message}", node.span, error.hint, error.detail
-        ) from error
+        kind = RangeError if isinstance(error, DeclarationError) else type(error)
+        raise kind(f"{place}: {error.message}", node.span, error.hint, error.detail) from error
     finally:
         evaluator.env, evaluator.calls = outer, evaluator.calls[:-1]
 
@@ -288,14 +287,15 @@ def reduce(evaluator: Evaluator, node: ast.Reduce) -> Value:
             raise FormulaError("a limit that is no number", place.span)
     low, high = limits
     if low is None and high is None:
-        lower, upper = ranges.index_range(evaluator, node.variable, node.body, node.span)
+        lower, upper = ranges.index_range(evaluator, node.variable, node.body, _head(node))
     elif high is None:
-        raise FormulaError("this sum has no upper limit", node.span, "write \\sum_{j=1}^{m}")
+        raise FormulaError("this sum has no upper limit", _head(node), "write \\sum_{j=1}^{m}")
     else:
         low = low if low is not None else scalar(1)
-        lower, upper = _bound(low, node, min), _bound(high, node, max)
+        start, end = (_head(node) if n is None else n.span for n in (node.lower, node.upper))
+        lower, upper = _bound(low, start, min), _bound(high, end, max)
     if upper - lower > RANGE_LIMIT:
-        raise FormulaError(f"a sum over {upper - lower + 1} terms", node.span)
+        raise RangeError(f"a sum over {upper - lower + 1} terms", _head(node))
     entry = IndexRange(lower, upper, next(evaluator.axis_ids))
     with evaluator.index_values({node.variable: entry}):
         counted = evaluator.env.indices[node.variable]
@@ -316,7 +316,7 @@ def reduce(evaluator: Evaluator, node: ast.Reduce) -> Value:
     sizes = dict(zip(body.axes, body.data.shape, strict=False)) | {entry.axis: entry.size}
     data = values.expand(body, (entry.axis, *others), sizes)
     if entry.size == 0 and node.operator in ("max", "min"):
-        raise FormulaError(f"the {node.operator} over an empty range", node.span)
+        raise RangeError(f"the {node.operator} over an empty range", _head(node))
     reducers: dict[str, Callable[[Tensor], Tensor]] = {
         "sum": lambda x: x.sum(0),
         "prod": lambda x: x.prod(0),
@@ -326,9 +326,15 @@ def reduce(evaluator: Evaluator, node: ast.Reduce) -> Value:
     return Value(reducers[node.operator](data), others, body.rank, body.row)
 
 
-def _bound(limit: Value, node: ast.Reduce, extreme: Callable[..., float]) -> int:
+def _head(node: ast.Reduce) -> Span:
+    """The place of a sum without what it sums."""
+    start, end = node.span
+    return start, node.body.span[0] if start < node.body.span[0] < end else end
+
+
+def _bound(limit: Value, span: Span, extreme: Callable[..., float]) -> int:
     numbers = limit.data.reshape(-1).tolist()
     found = extreme(numbers)
     if abs(found) > 1e15 or found != int(found):
-        raise FormulaError(f"a limit of {found:g} is no whole number", node.span)
+        raise RangeError(f"a limit of {found:g} is no whole number", span)
     return int(found)

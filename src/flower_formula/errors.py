@@ -61,6 +61,10 @@ class UndeclaredSymbol(FormulaError):
         self.name = name
 
 
+class RangeError(FormulaError):
+    """An index that leaves its axis or is no whole number, at the sizes that ``detail`` names."""
+
+
 class ShapeError(FormulaError):
     """Sizes that do not fit together."""
 

@@ -57,7 +57,7 @@ def evaluate(latex: str, symbols: Iterable[str] | None = None, **tensors: Tensor
             return evaluator.defined(equation.name).value.data
         return evaluator.side(equation, len(equation.sides) - 1).value.data
     except FormulaError as error:
-        error.latex = latex
+        error.latex = error.latex or latex
         raise
     except NeedsReading as need:
         raise FormulaError(

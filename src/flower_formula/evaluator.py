@@ -11,7 +11,7 @@ from torch import Tensor
 
 from flower_formula import ast, calls, cases, lists, ranges, recurrence, values
 from flower_formula.environment import Environment, NeedsReading
-from flower_formula.errors import FormulaError, ShapeError, Span
+from flower_formula.errors import FormulaError, RangeError, ShapeError, Span
 from flower_formula.indexing import Family, IndexRange, gather, scatter, whole
 from flower_formula.names import spelled
 from flower_formula.statements import Formula
@@ -96,13 +96,16 @@ class Evaluator:
                 node.name for index in equation.indices for node in index.walk()
                 if isinstance(node, ast.Symbol) and self._is_index(node.name)
             ))  # fmt: skip
-            with self._bound(names, body, equation) as ranges:
+            with self._bound(names, body, equation) as entries:
                 value = self.value(body)
                 places = [self.value(index) for index in equation.indices]
-            filled.append((places, value, ranges))
+            filled.append((places, value, entries))
         if not parts[0][0].indices:
             return Family(filled[0][1], ())
-        return scatter([equation for equation, _ in parts], filled)
+        try:
+            return scatter([equation for equation, _ in parts], filled)
+        except RangeError as error:
+            raise ranges.with_sizes(error, self.env) from None
 
     # -- index ranges ---------------------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class Evaluator:
             if base.name in self.env.tensors:
                 declared = self.env.declarations.get(base.name)
                 axes = declared.axes if declared is not None else ()
-                first = tuple(1 if a.first is None else self.integer(a.first) for a in axes)
+                first = tuple(ranges.first_number(self, declared, axis) for axis in axes)
                 return Family(self.env.tensors[base.name], first)
             if any(
                 e.name == base.name and e.parameters is None for e in self.env.formula.equations
@@ -155,14 +158,20 @@ class Evaluator:
         value = self.value(node)
         if value.axes or value.rank:
             raise FormulaError("this must be one number", node.span)
-        return int(whole(value.data.reshape(1), node.span)[0])
+        try:
+            return int(whole(value.data.reshape(1), node.span)[0])
+        except RangeError as error:
+            raise ranges.with_sizes(error, self.env) from None
 
     # -- expressions ----------------------------------------------------------------------------
 
     def value(self, node: ast.Node) -> Value:
         """The value of any node."""
         method = getattr(self, f"_{type(node).__name__.lower()}")
-        result: Value = method(node)
+        try:
+            result: Value = method(node)
+        except RangeError as error:
+            raise ranges.with_sizes(error, self.env) from None
         return result
 
     def _number(self, node: ast.Number) -> Value:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from flower_formula import ast, values
-from flower_formula.errors import FormulaError, Span
+from flower_formula.errors import FormulaError, RangeError, Span
 from flower_formula.values import Misfit, Value
 
 RANGE_LIMIT = 100_000  # values of one index
@@ -52,7 +52,7 @@ def gather(
     not given).
 
     Raises:
-        FormulaError: for an index outside the axis, unless a condition in ``guards`` excludes that
+        RangeError: for an index outside the axis, unless a condition in ``guards`` excludes that
             case.
     """
     if any(place.rank for place in places):
@@ -75,7 +75,7 @@ def gather(
             outside = outside & guard
         if bool(outside.any()):
             wrong = int(counted.broadcast_to(outside.shape)[outside][0]) + lower
-            raise FormulaError(
+            raise RangeError(
                 f"the index {wrong} is outside {lower}..{lower + size - 1}",
                 span,
                 "check the range; if this axis counts from 0, declare it as `x [0..n-1]`",
@@ -109,8 +109,8 @@ def scatter(
     """Puts the parts of a definition (``p_{i,2j} = ...``, ``p_{i,2j+1} = ...``) in their places.
 
     Raises:
-        FormulaError: if the parts leave an entry undefined, define one twice, or have different
-            shapes.
+        RangeError: if the parts leave an entry undefined or define one twice.
+        FormulaError: if they have different shapes.
     """
     span = equations[0].left
     count = len(equations[0].indices)
@@ -132,13 +132,16 @@ def scatter(
             continue
         try:
             data = values.expand(value, (*axes, *outer), sizes)
-            spots = [values.expand(place, axes, sizes).reshape(-1) for place in places]
+            spots = [
+                whole(values.expand(place, axes, sizes).reshape(-1), index.span)
+                for place, index in zip(places, equation.indices, strict=True)
+            ]
         except Misfit as error:
             raise FormulaError(str(error), equation.span) from error
         data = data.reshape(-1, *outer.values(), *value.shape)
-        flat.append(([whole(spot, equation.left) for spot in spots], data))
+        flat.append((spots, data))
     if not flat:
-        raise FormulaError("the range of the index is empty", span)
+        raise RangeError("the range of the index is empty", span)
     if len({data.shape[1:] for _, data in flat}) > 1:
         raise FormulaError("the parts of this definition have different shapes", span)
     first = tuple(min(int(spots[k].min()) for spots, _ in flat) for k in range(count))
@@ -152,7 +155,7 @@ def scatter(
         hits.index_put_(where, torch.ones((), dtype=torch.int64), accumulate=True)
     if int(hits.min()) == 0 or int(hits.max()) > 1:
         what = "defines an entry twice" if int(hits.max()) > 1 else "leaves entries undefined"
-        raise FormulaError(
+        raise RangeError(
             f"this definition {what}", span, "check the indices on the left and their ranges"
         )
     result = result.movedim(tuple(range(count, count + len(outer))), tuple(range(len(outer))))
@@ -163,12 +166,12 @@ def whole(data: Tensor, span: Span, guard: Tensor | None = None) -> Tensor:
     """Index values as integers.
 
     Raises:
-        FormulaError: for a fraction or an infinite value, unless the guard excludes it.
+        RangeError: for a fraction or an infinite value, unless the guard excludes it.
     """
     rounded = data.round()
     wrong = ~((data - rounded).abs() <= 1e-9)
     if guard is not None:
         wrong = wrong & guard
     if bool(wrong.any()):
-        raise FormulaError("an index that is no whole number", span, "check the index arithmetic")
+        raise RangeError("an index that is no whole number", span, "check the index arithmetic")
     return torch.nan_to_num(rounded, 0.0, 0.0, 0.0).to(torch.int64)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from flower_formula import ast, values
-from flower_formula.errors import FormulaError, ShapeError
+from flower_formula.errors import RangeError, ShapeError
 from flower_formula.indexing import RANGE_LIMIT, IndexRange
 from flower_formula.values import Misfit, Value
 
@@ -57,7 +57,7 @@ def _members(evaluator: Evaluator, node: ast.Dots) -> tuple[Value, int]:
     r"""``a_1, \ldots, a_n`` as one value with an axis for the members."""
     lower, upper = evaluator.integer(node.lower), evaluator.integer(node.upper)
     if upper < lower or upper - lower > RANGE_LIMIT:
-        raise FormulaError(
+        raise RangeError(
             f"a list from {lower} to {upper}", node.span, "check its first and last member"
         )
     entry = IndexRange(lower, upper, next(evaluator.axis_ids))

@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flower_formula import ast
-from flower_formula.errors import FormulaError, ShapeError, Span
+from flower_formula.errors import DeclarationError, FormulaError, RangeError, ShapeError, Span
 from flower_formula.names import spelled
 
 if TYPE_CHECKING:
+    from flower_formula.environment import Environment
     from flower_formula.evaluator import Evaluator
+    from flower_formula.symbols import Axis, Declaration
 
 
 def index_range(evaluator: Evaluator, name: str, body: ast.Node, span: Span) -> tuple[int, int]:
     """Where an index runs: as declared, as stated in the text, or over what it indexes."""
     declared = evaluator.env.declarations.get(name)
-    stated = evaluator.env.formula.ranges.get(name) or (
-        declared.ranges[0] if declared is not None and declared.kind == "index" else None
-    )
-    if stated is not None:
+    if stated := evaluator.env.formula.ranges.get(name):
         return evaluator.integer(stated.lower), evaluator.integer(stated.upper)
+    if declared is not None and declared.kind == "index":
+        entry = declared.ranges[0]
+        return (
+            declared_number(evaluator, entry.lower, declared),
+            declared_number(evaluator, entry.upper, declared),
+        )
     found: dict[tuple[int, int], ast.Node] = {}
     for node in body.walk():
         if not isinstance(node, ast.Indexed):
@@ -48,9 +53,40 @@ def index_range(evaluator: Evaluator, name: str, body: ast.Node, span: Span) -> 
     shown = ", ".join(f"{low}..{high}" for low, high in found)
     raise ShapeError(
         f"the index {spelled(name)} runs over axes of different sizes ({shown})",
-        span,
+        list(found.values())[1].span,
         "give the index its range, or check what it indexes",
     )
+
+
+def first_number(evaluator: Evaluator, declared: Declaration | None, axis: Axis) -> int:
+    """The number that the first entry on an axis carries: 1 unless its declaration says another."""
+    if axis.first is None or declared is None:
+        return 1
+    return declared_number(evaluator, axis.first, declared)
+
+
+def declared_number(evaluator: Evaluator, node: ast.Node, declared: Declaration) -> int:
+    """The value of a bound or a size that a declaration states.
+
+    Raises:
+        DeclarationError: if it is no whole number; with the declaration, for ``node`` has its place
+            there and not in the formula.
+    """
+    try:
+        return evaluator.integer(node)
+    except RangeError as error:
+        hint = "declare the larger size as a product, for example `d = 2 k`"
+        message = "a bound that is no whole number"
+        found = DeclarationError(message, node.span, declared.source, hint)
+        found.detail = error.detail
+        raise found from error
+
+
+def with_sizes(error: RangeError, env: Environment) -> RangeError:
+    """The error, with the sizes at which it happened."""
+    sizes = ", ".join(f"{spelled(name)}={size}" for name, size in env.sizes.items())
+    error.detail = error.detail or (f"  sizes: {sizes}" if sizes else None)
+    return error
 
 
 def _beside(body: ast.Node, name: str) -> ast.Binary | None:
@@ -72,8 +108,8 @@ def _extent(evaluator: Evaluator, base: ast.Node, place: int) -> tuple[int, int]
         declared = evaluator.env.declarations.get(base.name)
         if declared is not None and declared.kind == "tensor" and place < len(declared.axes):
             axis = declared.axes[place]
-            lower = 1 if axis.first is None else evaluator.integer(axis.first)
-            return lower, lower + evaluator.integer(axis.size) - 1
+            lower = first_number(evaluator, declared, axis)
+            return lower, lower + declared_number(evaluator, axis.size, declared) - 1
     try:
         family = evaluator.family(base)
     except FormulaError:

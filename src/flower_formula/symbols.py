@@ -101,12 +101,12 @@ def read_declaration(source: str) -> Declaration:
         return _family(source, _name_item(source, match["name"]), axes, found["list"])
     name = _plain_name(source, match["name"])
     if match["shape"] is None and (found := _RANGE.match(tail)):
-        bounds = _expression(source, found["lower"]), _expression(source, found["upper"])
+        bounds = _bounds(source, found)
         return Declaration(name, "index", ranges=(ast.Range(name, *bounds),), source=source)
     if match["shape"] is None and tail.startswith("="):
         return Declaration(name, "size", value=_expression(source, tail[1:]), source=source)
     if found := _RANGE.match(tail):  # whole numbers
-        bounds = _expression(source, found["lower"]), _expression(source, found["upper"])
+        bounds = _bounds(source, found)
         whole = ast.Range(name, *bounds)
         return Declaration(name, "tensor", axes, ranges=(whole,), domain="whole", source=source)
     domain, limits = _domain(source, name, tail)
@@ -160,9 +160,7 @@ def _family(source: str, item: Item, axes: tuple[Axis, ...], ranges: str) -> Dec
                 source,
                 "write `for i in 1..h`",
             )
-        lower = _expression(source, bounds["lower"])
-        upper = _expression(source, bounds["upper"])
-        found.append(ast.Range(canonical_name(match["variable"]), lower, upper))
+        found.append(ast.Range(canonical_name(match["variable"]), *_bounds(source, bounds)))
     variables = [entry.variable for entry in found]
     for script in ("sub", "sup"):
         items = getattr(item, script)
@@ -225,13 +223,25 @@ def _domain(source: str, name: str, tail: str) -> tuple[str, tuple[float, float]
     )
 
 
-def _expression(source: str, text: str) -> ast.Node:
-    """A size or a bound: arithmetic on sizes."""
+def _bounds(source: str, found: re.Match[str]) -> tuple[ast.Node, ast.Node]:
+    """The two bounds of a range that ends the source or a part of it."""
+    start = max(0, source.rfind(found.string))
+    lower, upper = (
+        _expression(source, found[name], start + found.start(name)) for name in ("lower", "upper")
+    )
+    return lower, upper
+
+
+def _expression(source: str, text: str, start: int | None = None) -> ast.Node:
+    """A size or a bound: arithmetic on sizes. The places of its nodes count in the source."""
+    start = _find(source, text)[0] if start is None else start
+    start += len(text) - len(text.lstrip())
+    text = text.strip()
     try:
-        return parse_size(text.strip())
+        return parse_size(" " * start + text)
     except FormulaError as error:
         raise DeclarationError(
-            f"cannot read {text.strip()!r}: {error.message}", _find(source, text), source,
+            f"cannot read {text!r}: {error.message}", (start, start + max(1, len(text))), source,
             "sizes are numbers, names and + - * / of them",
         ) from error  # fmt: skip
 
