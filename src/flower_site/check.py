@@ -44,6 +44,7 @@ def check_site(root: Path) -> CheckReport:
         report.problems += check_text(text.content, Path(text.path), root)
     report.counts["页面与笔记单元"] = len(texts)
     report.problems += notebooks.find_problems(root)
+    report.counts["不核对输出的单元"] = len(notebooks.uncompared_cells(root))
     report.problems += bibliography.find_problems(root)
     problems, pages = check_front_matter(root)
     report.problems += problems

@@ -18,10 +18,10 @@ from pathlib import Path
 import nbformat
 from mkdocs.structure.files import File
 
+from .notebook_rules import LABEL, uncompared
 from .notebooks import RECORD, Cell, NotebookError, outputs_html
 from .problems import Problem
 
-_LABEL = re.compile(r"\A#\|[ \t]*label:[ \t]*(\S+)[ \t]*$", re.MULTILINE)
 _DIRECTIVES = re.compile(r"\A(?:#\|[^\n]*(?:\n|\Z))+")
 _MARKER = re.compile(r'<div class="flower-(cell|end)"(?: id="[^"]*")? data-cell="(\d+)"></div>')
 _EMBEDS = re.compile(r"^[ \t]*/{3,}[ \t]*notebook[ \t]*\|[ \t]*([\w/-]+)#|\{nb\}`([\w/-]+)#", re.M)
@@ -77,10 +77,11 @@ def read_notebook(path: Path, uri: str, used_by: Sequence[tuple[str, str]] = ())
             parts.append(cell.source)
         elif cell.cell_type == "code" and cell.source.strip():
             _refuse_errors(cell, number, uri)
-            label = _LABEL.match(cell.source)
+            label = LABEL.match(cell.source)
             code = _DIRECTIVES.sub("", cell.source).strip("\n")
             parts.append(_cell_markdown(len(cells), label[1] if label else None, code))
-            cells.append(Cell(label[1] if label else None, code, cell.get("outputs", [])))
+            outputs = cell.get("outputs", [])
+            cells.append(Cell(label[1] if label else None, code, outputs, uncompared(cell)))
     title, summary, parts = _with_bar(parts, uri, used_by)
     front = f"---\ndescription: {_quoted(summary or title)}\n---\n\n"
     return NotebookPage(uri, title, summary, front + "\n\n".join(parts) + "\n", tuple(cells))
@@ -138,7 +139,11 @@ def _outputs(cell: Cell, number: int, uri: str) -> str:
         f"<li><code>{html.escape(record['name'])}</code> = {html.escape(str(record['value']))}</li>"
         for record in records
     )
-    return drawn + (f'<ul class="flower-records">{values}</ul>' if values else "")
+    warning = ""
+    if cell.uncompared is not None:
+        reason = html.escape(cell.uncompared.reason)
+        warning = f'<p class="flower-uncompared">输出未核对：{reason}</p>'
+    return drawn + (f'<ul class="flower-records">{values}</ul>' if values else "") + warning
 
 
 def embedded_notebooks(markdown: str) -> set[str]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flower_site import context
+from flower_site import context, notebook_rules
 from flower_site.blocks.svg import inline_svg
+from flower_site.notebook_rules import Uncompared
 from flower_site.problems import Problem, nearest
 from flower_site.seals import broken_seal
-from flower_site.texts import read_cells
+from flower_site.texts import read_notebook
 
 RECORD = "application/vnd.flower.record+json"
 _LABEL = re.compile(r"^#\|[ \t]*label:[ \t]*(\S*)[ \t]*$", re.M)
@@ -45,15 +47,20 @@ class Record:
     name: str
     value: float | int | str
     label: str | None
+    uncompared: Uncompared | None = None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell: its source without the ``#|`` lines, and its outputs as in the file."""
+    """A code cell: its source without the ``#|`` lines, and its outputs as in the file.
+
+    ``uncompared`` says why nobody compares its outputs with a new run, if so.
+    """
 
     label: str | None
     source: str
     outputs: list[dict[str, Any]]
+    uncompared: Uncompared | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ class Notebook:
     cells: dict[str, Cell]
     records: dict[str, Record]
     faults: list[Problem] = field(default_factory=list)
+    uncompared: dict[str, Uncompared] = field(default_factory=dict)
 
     def cell(self, label: str) -> Cell:
         """The cell with this label.
@@ -83,9 +91,11 @@ class Notebook:
         """The cell with this label, which has something to show.
 
         Raises:
-            NotebookError: for a cell without output, with only records, or with an error.
+            NotebookError: for a cell without output, with only records, or with an error, and
+                for one whose outputs nobody compares.
         """
         cell = self.cell(label)
+        self._require_compared(f"单元 {label}", cell.uncompared)
         for output in cell.outputs:
             if output["output_type"] == "error":
                 raise NotebookError(
@@ -104,13 +114,21 @@ class Notebook:
         """The value recorded under this name.
 
         Raises:
-            NotebookError: naming the nearest name.
+            NotebookError: naming the nearest name; or if nobody compares the value.
         """
         if name not in self.records:
             raise NotebookError(
                 f"笔记本 {self.slug} 里没有名为 {name} 的记录", _suggest(name, self.records, "记录")
             )
+        self._require_compared(f"记录 {name}", self.records[name].uncompared)
         return self.records[name]
+
+    def _require_compared(self, what: str, uncompared: Uncompared | None) -> None:
+        if uncompared is not None:
+            raise NotebookError(
+                f"笔记本 {self.slug} 的{what} 没有人核对（{uncompared.tag}），不能引用",
+                "引用会被核对的单元；或删去那个标签，让输出在每台机器上都一样",
+            )
 
 
 def load(slug: str, root: Path) -> Notebook:
@@ -147,17 +165,29 @@ def find_problems(root: Path) -> Iterator[Problem]:
             yield Problem(str(error), path=path.relative_to(root), line=1, remedy=error.remedy)
 
 
+def uncompared_cells(root: Path) -> list[tuple[str, str, Uncompared]]:
+    """Notebook, cell and reason of every cell whose outputs nobody compares."""
+    found = []
+    for path in all_files(root):
+        slug = path.relative_to(root / "notebooks").with_suffix("").as_posix()
+        with suppress(NotebookError):  # find_problems reports it
+            found += [(slug, name, why) for name, why in load(slug, root).uncompared.items()]
+    return found
+
+
 def _read(slug: str, path: Path, root: Path) -> Notebook:
+    content = path.read_text(encoding="utf-8")
+    uri = f"notebooks/{slug}.ipynb"
     try:
-        found = read_cells(path, f"notebooks/{slug}.ipynb")
+        notebook = read_notebook(content, uri)
     except Problem as problem:
-        message = f"notebooks/{slug}.ipynb：{problem.message}"
-        raise NotebookError(message, problem.remedy) from problem
+        raise NotebookError(f"{uri}：{problem.message}", problem.remedy) from problem
     cells: dict[str, Cell] = {}
     records: dict[str, Record] = {}
-    faults: list[Problem] = []
+    uncompared: dict[str, Uncompared] = {}
+    faults = list(notebook_rules.faults(uri, notebook, content))
     title = slug
-    raw = path.read_text(encoding="utf-8").split("\n")
+    raw = content.split("\n")
 
     def fault(message: str, needle: str, count: int, remedy: str = "换一个名字") -> None:
         lines = [number for number, line in enumerate(raw, 1) if needle in line]
@@ -175,7 +205,7 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
             )
         )
 
-    for cell in found:
+    for number, cell in enumerate(notebook["cells"], start=1):
         heading = re.search(r"^#[ \t]+(.+)$", cell["source"], re.M)
         if cell["cell_type"] == "markdown" and title == slug and heading:
             title = heading[1].strip()
@@ -183,6 +213,9 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
             continue
         label = _label_of(cell["source"])
         outputs = cell["outputs"]
+        why = notebook_rules.uncompared(cell)
+        if why is not None:
+            uncompared[notebook_rules.cell_name(cell, number)] = why
         if (wrong := broken_seal(cell)) is not None:
             identity = f'"id": "{cell.get("id", "")}"'
             fault(
@@ -192,7 +225,8 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
             if label in cells:
                 fault(f"标签 {label} 用了两次", f"label: {label}", 2)
             else:
-                cells[label] = Cell(label, _DIRECTIVES.sub("", cell["source"]).strip("\n"), outputs)
+                code = _DIRECTIVES.sub("", cell["source"]).strip("\n")
+                cells[label] = Cell(label, code, outputs, why)
         for output in outputs:
             published = output.get("data", {}).get(RECORD)
             if published is None:
@@ -201,8 +235,8 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
             if name in records:
                 fault(f"记录 {name} 用了两次", f'"name": "{name}"', 2)
             else:
-                records[name] = Record(name, published["value"], label)
-    return Notebook(slug, path, title, cells, records, faults)
+                records[name] = Record(name, published["value"], label, why)
+    return Notebook(slug, path, title, cells, records, faults, uncompared)
 
 
 def _label_of(source: str) -> str | None:

@@ -28,6 +28,7 @@ from .check import check_site
 from .index_pages import expand_navigation, index_markdown, with_index
 from .landmarks import with_unique_landmarks
 from .notebook_pages import NotebookFile, download_uri, fill_cells
+from .notebooks import uncompared_cells
 from .page_links import SiteLinksExtension
 from .problems import Problem, Problems
 from .search_text import searchable
@@ -123,10 +124,10 @@ class FlowerPlugin(BasePlugin):  # type: ignore[type-arg]
         for file in missing_pages(config, set(files.src_uris)):
             files.append(file)
         rows = rows_of(context.formula_book(self.root), self.contents.titles)
-        facts = environment()
+        facts, uncompared = environment(), uncompared_cells(self.root)
         for name, content in (
-            ("verification.md", verification_markdown(rows, facts)),
-            ("verification.json", verification_json(rows, facts)),
+            ("verification.md", verification_markdown(rows, facts, uncompared)),
+            ("verification.json", verification_json(rows, facts, uncompared)),
         ):
             files.append(File.generated(config, name, content=content))
         if config.nav:

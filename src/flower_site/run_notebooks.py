@@ -19,20 +19,22 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from flower_site import notebook_rules
 from flower_site.problems import Problem, Problems
 from flower_site.seals import KEY, seal
+from flower_site.texts import read_notebook
 
 CELL_TIMEOUT = 120  # seconds, the same as in `make test`
 MAX_BYTES = 300_000
-LABEL = re.compile(r"#\| label: *(\S+)")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -101,12 +103,9 @@ def run_notebook(path: Path, name: str, *, cache: Path, force: bool) -> bool:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        notebook = nbformat.reads(text, as_version=4)
     except FileNotFoundError:
         raise Problem("没有这个笔记本", path=name, remedy="检查路径") from None
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
-        raise Problem(f"不是有效的笔记本：{error}", path=name) from error
-
+    notebook = read(text, name)
     state_file = cache / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
     remembered = state_file.read_text(encoding="utf-8") if state_file.exists() else ""
     changed = force or remembered != state(notebook)
@@ -115,6 +114,8 @@ def run_notebook(path: Path, name: str, *, cache: Path, force: bool) -> bool:
     normalise(notebook, name)
     written: str = nbformat.writes(notebook)
     new_text = written.rstrip("\n") + "\n"
+    for problem in notebook_rules.faults(name, read_notebook(new_text, name), new_text):
+        raise problem
     if len(new_text.encode()) > MAX_BYTES:
         size = f"{len(new_text.encode())} 字节，上限 {MAX_BYTES}"
         raise Problem(f"笔记本太大：{size}", path=name, remedy="减少图里的点数，或少打印一些")
@@ -125,6 +126,37 @@ def run_notebook(path: Path, name: str, *, cache: Path, force: bool) -> bool:
     cache.mkdir(parents=True, exist_ok=True)
     state_file.write_text(state(notebook), encoding="utf-8")
     return changed
+
+
+def read(text: str, name: str) -> NotebookNode:
+    """A notebook of format 4.5: cells without an id, as older Jupyters wrote them, get one.
+
+    Raises:
+        Problem: the file is no notebook, or not one in Python.
+    """
+    try:
+        content = json.loads(text)
+        notebook = nbformat.reads(json.dumps(_with_ids(content)), as_version=4)
+    except (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as error:
+        remedy = "用 Jupyter 打开并另存，或恢复上一版"
+        raise Problem(f"不是有效的笔记本：{error}", path=name, remedy=remedy) from error
+    kernel = notebook.metadata.get("kernelspec", {})
+    language = notebook.metadata.get("language_info", {}).get("name") or kernel.get("language")
+    if language not in (None, "python"):
+        raise Problem(
+            f"笔记本的语言是 {language}",
+            path=name,
+            remedy="这里的笔记本用 Python 写，内核选 Python 3",
+        )
+    return notebook
+
+
+def _with_ids(content: dict[str, Any]) -> dict[str, Any]:
+    if content["nbformat"] == 4:
+        content["nbformat_minor"] = 5
+        for number, cell in enumerate(content["cells"], start=1):
+            cell.setdefault("id", f"cell-{number}")
+    return content
 
 
 def execute(notebook: NotebookNode, path: Path, name: str) -> None:
@@ -138,6 +170,7 @@ def execute(notebook: NotebookNode, path: Path, name: str) -> None:
     Raises:
         Problem: a cell fails, takes too long, or writes to stderr.
     """
+    replies: dict[int, Mapping[str, Any]] = {}
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT,
@@ -146,6 +179,9 @@ def execute(notebook: NotebookNode, path: Path, name: str) -> None:
         coalesce_streams=True,  # how stdout is cut into messages depends on timing
         record_timing=False,
         extra_arguments=["--IPKernelApp.log_level=40"],  # it warns that it listens on localhost
+        on_cell_executed=lambda cell, cell_index, execute_reply: replies.update(
+            {cell_index: execute_reply}
+        ),
     )
     with client.setup_kernel():
         for index, cell in enumerate(notebook.cells):
@@ -160,6 +196,8 @@ def execute(notebook: NotebookNode, path: Path, name: str) -> None:
                 raise Problem(message, path=name, detail=trace) from error
             except (CellTimeoutError, DeadKernelError) as error:
                 raise Problem(f"{where} 没有运行完：{error}", path=name) from error
+            if _asks_to_end(replies.get(index)):
+                raise Problem(f"{where} 结束了内核", path=name, remedy="删去 exit() 之类的调用")
             for output in cell.outputs:
                 if output.output_type == "error":
                     raise Problem(f"{where} 报错：{output.ename}: {output.evalue}", path=name)
@@ -168,6 +206,12 @@ def execute(notebook: NotebookNode, path: Path, name: str) -> None:
                     raise Problem(
                         f"{where} 写了 stderr", path=name, detail=output.text, remedy=remedy
                     )
+
+
+def _asks_to_end(reply: Mapping[str, Any] | None) -> bool:
+    """Whether a cell called ``exit()``: the kernel still answers for a moment, and ends then."""
+    payload = (reply or {}).get("content", {}).get("payload", [])
+    return any(part.get("source") == "ask_exit" for part in payload)
 
 
 def normalise(notebook: NotebookNode, name: str) -> None:
@@ -192,8 +236,8 @@ def normalise(notebook: NotebookNode, name: str) -> None:
         identity = own or cell.get("id") or f"cell-{index + 1}"
         cell["id"] = identity if identity not in taken else f"cell-{index + 1}"
         taken.add(cell["id"])
-        tags = cell.metadata.get("tags")
-        cell["metadata"] = {"tags": tags} if tags else {}
+        kept = ("tags", notebook_rules.REASON)
+        cell["metadata"] = {key: cell.metadata[key] for key in kept if cell.metadata.get(key)}
         if cell.cell_type == "code":
             count += bool(cell.source.strip())
             cell.execution_count = count if cell.source.strip() else None
@@ -208,7 +252,7 @@ def normalise(notebook: NotebookNode, name: str) -> None:
 
 def label(cell: NotebookNode) -> str | None:
     """The name after ``#| label:`` in the first line of a code cell."""
-    match = LABEL.match(cell.source) if cell.cell_type == "code" else None
+    match = notebook_rules.LABEL.match(cell.source) if cell.cell_type == "code" else None
     return match[1] if match else None
 
 

@@ -60,7 +60,13 @@ def notebook_texts(root: Path) -> Iterator[Text]:
 
 
 def read_cells(path: Path, name: str) -> list[dict[str, Any]]:
-    """The cells of a notebook file, their texts as plain strings.
+    """The cells of a notebook file, their texts as plain strings (see `read_notebook`)."""
+    cells: list[dict[str, Any]] = read_notebook(path.read_text(encoding="utf-8"), name)["cells"]
+    return cells
+
+
+def read_notebook(content: str, name: str) -> dict[str, Any]:
+    """A notebook file, the texts of its cells as plain strings.
 
     ``nbformat`` is not used here: importing it takes longer than all else that the check does.
 
@@ -68,10 +74,14 @@ def read_cells(path: Path, name: str) -> list[dict[str, Any]]:
         Problem: if the file is no notebook of format 4.
     """
     try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook = json.loads(content)
         if notebook["nbformat"] != 4:
             raise ValueError(f"nbformat {notebook['nbformat']}")
-        return [_joined(cell) for cell in notebook["cells"]]
+        return {
+            "metadata": {},
+            **notebook,
+            "cells": [_joined(cell) for cell in notebook["cells"]],
+        }
     except (ValueError, KeyError, TypeError) as error:
         raise Problem(
             f"读不了这个笔记本：{error!r}", path=name, line=1, remedy="用 Jupyter 打开并重新保存"

@@ -15,6 +15,7 @@ from .context import site_path
 
 if TYPE_CHECKING:
     from .formulas import FormulaBook
+    from .notebook_rules import Uncompared
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,15 @@ def environment() -> dict[str, str]:
     return found
 
 
-def verification_markdown(rows: Sequence[Row], facts: Mapping[str, str]) -> str:
-    """The page as Markdown; links are relative to the root of the site's sources."""
+def verification_markdown(
+    rows: Sequence[Row],
+    facts: Mapping[str, str],
+    uncompared: Sequence[tuple[str, str, Uncompared]] = (),
+) -> str:
+    """The page as Markdown; links are relative to the root of the site's sources.
+
+    ``uncompared`` are the notebook cells whose outputs nobody compares: notebook, cell, reason.
+    """
     checked = [row for row in rows if row.status == "checked"]
     others = [row for row in rows if row.status != "checked"]
     devices = sorted({name.split("/")[-1] for row in checked for name in row.errors if "/" in name})
@@ -101,12 +109,29 @@ def verification_markdown(rows: Sequence[Row], facts: Mapping[str, str]) -> str:
         lines += ["没有未验证的公式。", ""]
     for row in others:
         lines += [*_head(row), f"**未验证**：{row.reason or '检验没有通过'}", "", _where(row), ""]
+    lines += ["## 笔记本里输出未核对的单元", ""]
+    if not uncompared:
+        lines += ["没有。每个单元都会重新运行，输出逐字比较。", ""]
+    for slug, cell, why in uncompared:
+        page = f"[{slug}](notebooks/{slug}.ipynb)"
+        lines.append(f"- {page}，单元 {_escape(cell)}（`{why.tag}`）：{_escape(why.reason)}")
+    lines.append("")
     return "\n".join(lines)
 
 
-def verification_json(rows: Sequence[Row], facts: Mapping[str, str]) -> str:
+def verification_json(
+    rows: Sequence[Row],
+    facts: Mapping[str, str],
+    uncompared: Sequence[tuple[str, str, Uncompared]] = (),
+) -> str:
     """The same as data."""
-    data = {"environment": dict(facts), "formulas": [asdict(row) for row in rows]}
+    data = {
+        "environment": dict(facts),
+        "formulas": [asdict(row) for row in rows],
+        "uncompared_cells": [
+            {"notebook": slug, "cell": cell, **asdict(why)} for slug, cell, why in uncompared
+        ],
+    }
     return json.dumps(data, ensure_ascii=False, indent=1, default=list) + "\n"
 
 

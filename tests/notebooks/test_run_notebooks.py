@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,11 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from flower_site import run_notebooks as runner
+from flower_site.notebook_rules import faults
 from flower_site.problems import Problems
 from flower_site.run_notebooks import run_notebooks
 from flower_site.seals import KEY, seal
+from flower_site.texts import read_notebook
 
 
 def write(root: Path, *sources: str, name: str = "a") -> Path:
@@ -101,15 +104,32 @@ def test_what_makes_a_notebook_run_again(tmp_path: Path, monkeypatch: pytest.Mon
         ("import os\nos._exit(1)", "单元格 2 没有运行完"),
         ("import time\ntime.sleep(60)", "单元格 2 没有运行完"),
         ("print(('x' * 99 + chr(10)) * 4000)", "笔记本太大"),
+        ("exit()", "单元格 3 结束了内核"),
+        ("raise SystemExit", "单元格 2 报错：SystemExit"),
+        ("input()", "单元格 2 报错：StdinNotImplementedError"),
+        (
+            "from IPython.display import display\n"
+            "display({'application/vnd.jupyter.widget-view+json': {}}, raw=True)",
+            "单元 2：输出是小部件",
+        ),
     ],
-    ids=["raises", "unlabelled", "stderr", "warning", "dies", "hangs", "too large"],
+    ids=[
+        *("raises", "unlabelled", "stderr", "warning", "dies", "hangs", "too large"),
+        *("exits", "leaves", "asks", "widget"),
+    ],
 )
-def test_a_failing_cell_is_an_error_and_leaves_the_file(
+def test_a_failing_cell_is_an_error_and_leaves_the_file_with_its_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, message: str
 ) -> None:
-    monkeypatch.setattr(runner, "CELL_TIMEOUT", 3)
-    path = write(tmp_path, source)
+    path = write(tmp_path, "print(1)", "print(2)")
+    run(tmp_path)
+    notebook = read(path)
+    changed = 1 if "exit()" not in source else 2  # after it no cell finds the kernel gone
+    notebook.cells[changed].source = source
+    nbformat.write(notebook, path)
     before = path.read_bytes()
+    assert before.count(b'"output_type": "stream"') == 2
+    monkeypatch.setattr(runner, "CELL_TIMEOUT", 3)
     with pytest.raises(Problems) as caught:
         run(tmp_path)
     assert message in str(caught.value)
@@ -124,6 +144,69 @@ def test_tagged_exceptions_are_no_way_around(tmp_path: Path) -> None:
     nbformat.write(notebook, path)
     with pytest.raises(Problems, match="ZeroDivisionError"):
         run(tmp_path)
+
+
+def test_a_cell_that_was_not_run_is_not_sealed(tmp_path: Path) -> None:
+    path = write(tmp_path, "print(1)")
+    run(tmp_path)
+    notebook = read(path)
+    notebook.cells[1].metadata["tags"] = ["skip-execution"]
+    notebook.cells[1].source = "print(2)"
+    nbformat.write(notebook, path)
+    before = path.read_bytes()
+    with pytest.raises(Problems, match="不是运行出来的"):
+        run(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_reason_is_kept_and_a_tag_without_one_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "print(1)")
+    notebook = read(path)
+    notebook.cells[1].metadata["tags"] = ["nbval-ignore-output"]
+    nbformat.write(notebook, path)
+    before = path.read_bytes()
+    with pytest.raises(Problems, match="没有写原因"):
+        run(tmp_path)
+    assert path.read_bytes() == before
+    notebook.cells[1].metadata["flower_reason"] = "耗时随机器而变"
+    nbformat.write(notebook, path)
+    run(tmp_path)
+    kept = read(path).cells[1]
+    assert kept.metadata["flower_reason"] == "耗时随机器而变"
+    assert kept.outputs[0].text == "1\n"
+
+
+def test_an_older_format_and_dead_widgets_are_made_whole(tmp_path: Path) -> None:
+    path = write(tmp_path, "print(1)", "print(2)")
+    content = json.loads(path.read_text("utf-8"))
+    content["nbformat_minor"] = 4
+    content["metadata"]["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
+    for cell in content["cells"]:
+        del cell["id"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    run(tmp_path)
+    notebook = read(path)
+    assert [cell.id for cell in notebook.cells] == ["cell-1", "cell-2", "cell-3"]
+    assert "widgets" not in notebook.metadata
+    assert list(faults("a", read_notebook(path.read_text("utf-8"), "a"))) == []
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"kernelspec": {"name": "ir", "display_name": "R", "language": "R"}},
+        {"kernelspec": {"name": "x", "display_name": "x"}, "language_info": {"name": "julia"}},
+    ],
+)
+def test_another_language_is_refused(tmp_path: Path, metadata: dict[str, object]) -> None:
+    path = write(tmp_path, "print(1)")
+    content = json.loads(path.read_text("utf-8"))
+    content["metadata"] = metadata
+    path.write_text(json.dumps(content), encoding="utf-8")
+    before = path.read_bytes()
+    with pytest.raises(Problems, match=r"笔记本的语言是 (R|julia)"):
+        run(tmp_path)
+    assert path.read_bytes() == before
 
 
 def test_the_others_still_run(tmp_path: Path) -> None:

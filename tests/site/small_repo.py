@@ -102,9 +102,10 @@ def notebook_cells() -> list[Any]:
 
 def write_notebook(path: Path, cells: list[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    for cell in cells:
-        if cell.cell_type == "code":
-            cell.metadata[KEY] = seal(cell.source, cell.outputs)
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    for count, cell in enumerate(code, start=1):
+        cell.metadata[KEY] = seal(cell.source, cell.outputs)
+        cell.execution_count = count
     nbformat.write(new_notebook(cells=cells), path)
 
 

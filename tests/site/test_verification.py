@@ -2,6 +2,7 @@
 
 import json
 
+from flower_site.notebook_rules import Uncompared
 from flower_site.verification import Row, environment, verification_json, verification_markdown
 
 CHECKED = Row(
@@ -42,6 +43,17 @@ def test_the_page_without_formulas() -> None:
     page = verification_markdown([], environment())
     assert "共 0 个公式" in page
     assert "没有未验证的公式。" in page
+
+
+def test_cells_whose_outputs_nobody_compares_are_listed_with_their_reason() -> None:
+    assert "## 笔记本里输出未核对的单元\n\n没有。" in verification_markdown([], {})
+    cells = [("a", "speed", Uncompared("nbval-ignore-output", "耗时随机器而变"))]
+    page = verification_markdown([], {}, cells)
+    assert "[a](notebooks/a.ipynb)，单元 speed（`nbval-ignore-output`）：耗时随机器而变" in page
+    data = json.loads(verification_json([], {}, cells))
+    assert data["uncompared_cells"] == [
+        {"notebook": "a", "cell": "speed", "tag": "nbval-ignore-output", "reason": "耗时随机器而变"}
+    ]
 
 
 def test_the_same_as_data() -> None:
