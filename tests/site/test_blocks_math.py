@@ -189,7 +189,8 @@ def test_a_fault_is_reported_at_its_place(
 
 
 def test_what_is_printed_as_it_is_meant_is_no_fault(repo: Path) -> None:
-    text = r"$\sqrt{d_k}$、$\sqrt{a}\,b_k$、$\sqrt 2 x_k$、$d_{model}$、$a_ib_j$、$x_{\max}$、$\text{a\_bcd}$"
+    text = r"$\sqrt{d_k}$、$\sqrt{a}\,b_k$、$\sqrt 2 x_k$、$d_{model}$、$a_ib_j$、"
+    text += r"$x_{\max}$、$\text{a\_bcd}$"
     assert check_text(f"{text}\n", Path("docs/a.md"), repo) == []
 
 
