@@ -11,13 +11,14 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
 from mkdocs.structure.files import File
 
+from .attachments import with_files
 from .notebook_rules import LABEL, uncompared
 from .notebooks import RECORD, Cell, NotebookError, outputs_html
 from .problems import Problem
@@ -44,6 +45,7 @@ class NotebookPage:
         summary: the first paragraph after the heading.
         markdown: the page's Markdown, code cells as markers.
         cells: the code cells in order; a marker holds the index.
+        images: the pictures pasted into Markdown cells, place inside the site → content.
     """
 
     uri: str
@@ -51,6 +53,7 @@ class NotebookPage:
     summary: str
     markdown: str
     cells: tuple[Cell, ...]
+    images: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def read_notebook(path: Path, uri: str, used_by: Sequence[tuple[str, str]] = ()) -> NotebookPage:
@@ -72,9 +75,12 @@ def read_notebook(path: Path, uri: str, used_by: Sequence[tuple[str, str]] = ())
         ) from error
     parts: list[str] = []
     cells: list[Cell] = []
+    images: dict[str, bytes] = {}
     for number, cell in enumerate(notebook.cells, start=1):
         if cell.cell_type == "markdown":
-            parts.append(cell.source)
+            source, files = with_files(cell.source, cell.get("attachments", {}), uri, number)
+            parts.append(source)
+            images.update(files)
         elif cell.cell_type == "code" and cell.source.strip():
             _refuse_errors(cell, number, uri)
             label = LABEL.match(cell.source)
@@ -84,7 +90,8 @@ def read_notebook(path: Path, uri: str, used_by: Sequence[tuple[str, str]] = ())
             cells.append(Cell(label[1] if label else None, code, outputs, uncompared(cell)))
     title, summary, parts = _with_bar(parts, uri, used_by)
     front = f"---\ndescription: {_quoted(summary or title)}\n---\n\n"
-    return NotebookPage(uri, title, summary, front + "\n\n".join(parts) + "\n", tuple(cells))
+    markdown = front + "\n\n".join(parts) + "\n"
+    return NotebookPage(uri, title, summary, markdown, tuple(cells), images)
 
 
 def fill_cells(content: str, page: NotebookPage) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flower_site import context, notebook_rules
+from flower_site.attachments import with_files
 from flower_site.blocks.svg import inline_svg
 from flower_site.notebook_rules import Uncompared
 from flower_site.problems import Problem, nearest
@@ -209,6 +210,11 @@ def _read(slug: str, path: Path, root: Path) -> Notebook:
         heading = re.search(r"^#[ \t]+(.+)$", cell["source"], re.M)
         if cell["cell_type"] == "markdown" and title == slug and heading:
             title = heading[1].strip()
+        if cell["cell_type"] == "markdown":
+            try:
+                with_files(cell["source"], cell.get("attachments", {}), uri, number)
+            except Problem as problem:
+                faults.append(problem)
         if cell["cell_type"] != "code":
             continue
         label = _label_of(cell["source"])

@@ -115,21 +115,23 @@ class FlowerPlugin(BasePlugin):  # type: ignore[type-arg]
     @event_priority(100)
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         self.contents = read_contents(self.root, list(files.documentation_pages()))
-        for uri in self.contents.notebooks:
+        for uri, notebook in self.contents.notebooks.items():
             files.append(self._notebook_file(uri, config))
             source = str(self.root / uri)
             files.append(File.generated(config, download_uri(uri), abs_src_path=source))
+            for place, content in notebook.images.items():
+                files.append(File.generated(config, place, content=content))
         for file in asset_files(config):
             files.append(file)
         for file in missing_pages(config, set(files.src_uris)):
             files.append(file)
         rows = rows_of(context.formula_book(self.root), self.contents.titles)
         facts, uncompared = environment(), uncompared_cells(self.root)
-        for name, content in (
+        for name, text in (
             ("verification.md", verification_markdown(rows, facts, uncompared)),
             ("verification.json", verification_json(rows, facts, uncompared)),
         ):
-            files.append(File.generated(config, name, content=content))
+            files.append(File.generated(config, name, content=text))
         if config.nav:
             config.nav = expand_navigation(config.nav, self.contents.entries)
         return files

@@ -136,7 +136,7 @@ def read(text: str, name: str) -> NotebookNode:
     """
     try:
         content = json.loads(text)
-        notebook = nbformat.reads(json.dumps(_with_ids(content)), as_version=4)
+        notebook: NotebookNode = nbformat.reads(json.dumps(_with_ids(content)), as_version=4)
     except (ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError) as error:
         remedy = "用 Jupyter 打开并另存，或恢复上一版"
         raise Problem(f"不是有效的笔记本：{error}", path=name, remedy=remedy) from error
