@@ -92,7 +92,9 @@ def formula(
 
 @app.command()
 def mutate(
-    slugs: Annotated[list[str] | None, typer.Argument(help="formula names; or all")] = None,
+    slugs: Annotated[
+        list[str] | None, typer.Argument(help="formula names; none, or all, for every formula")
+    ] = None,
 ) -> None:
     """Change every formula, and the function it names, a piece at a time; count what is noticed.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -10,9 +11,12 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .blocks.page import INLINE
+from .math import MathError, katex
 from .problems import Problem, nearest
 
 NOTE_FOLDERS = ("cards", "papers", "topics")
+_BARE_TEX = re.compile(r"\\[a-zA-Z]+(?:\{[^{}]*\})*|\w+(?:[_^]\{[^{}]*\}|\^\w)+")
 _BLOCK = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 
 
@@ -150,6 +154,8 @@ def check_front_matter(root: Path) -> tuple[list[Problem], int]:
         path = page.relative_to(root)
         front, faults = read_front_matter(text, path)
         problems += faults
+        if front is not None:
+            problems += _unreadable_math(front, path, text.splitlines(), root)
         if front is None or not isinstance(front.matter, PaperMatter):
             continue
         rows = text.splitlines()
@@ -162,6 +168,54 @@ def check_front_matter(root: Path) -> tuple[list[Problem], int]:
             if name not in notebooks
         ]
     return problems, len(pages)
+
+
+def _unreadable_math(
+    front: FrontMatter, path: Path, rows: list[str], root: Path
+) -> Iterator[Problem]:
+    """Formulas in what index pages typeset: each must stand in dollars and be one."""
+    for key in ("title", "summary", "description"):
+        text = str(front.data.get(key) or "")
+        for match in INLINE.finditer(text):
+            try:
+                katex(root).html(match[3] or "")
+            except MathError as error:
+                yield _math_fault(f"公式有误：{error}", key, match[0], path, rows, front, "改公式")
+        outside = INLINE.sub(lambda match: " " * len(match[0]), text)
+        if (bare := _BARE_TEX.search(outside)) is not None:
+            yield _math_fault(
+                f"{bare[0]} 会原样显示", key, bare[0], path, rows, front, f"写成 ${bare[0]}$"
+            )
+
+
+def _math_fault(
+    message: str,
+    key: str,
+    found: str,
+    path: Path,
+    rows: list[str],
+    front: FrontMatter,
+    remedy: str,
+) -> Problem:
+    line = _line_of(found, rows, front.lines[key])
+    row = rows[line - 1]
+    return Problem(
+        f"文件头 {key}：{message}",
+        path=path,
+        line=line,
+        column=row.find(found) + 1 or 1,
+        text=row,
+        width=len(found),
+        remedy=remedy,
+    )
+
+
+def _line_of(found: str, rows: list[str], first: int) -> int:
+    """The line with some text; a value may stand some lines below its key."""
+    for number in range(first, len(rows) + 1):
+        if found in rows[number - 1]:
+            return number
+    return first
 
 
 def _lines_of_keys(source: str) -> dict[str, int]:
@@ -252,11 +306,7 @@ def _unknown(
     key: str,
 ) -> Problem:
     guess = nearest(name, known)
-    line = front.lines[key]
-    for number in range(line, len(rows) + 1):  # the value may stand some lines below its key
-        if name in rows[number - 1]:
-            line = number
-            break
+    line = _line_of(name, rows, front.lines[key])
     text = rows[line - 1]
     return Problem(
         f"没有名为 {name} 的{what}",

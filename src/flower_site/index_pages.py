@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .blocks.page import INLINE
+
 STATUS = {"published": "已发布", "draft": "草稿"}
 MARKER = "<!-- flower-index -->"
 
@@ -114,4 +116,10 @@ def _status(status: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return html.escape(text, quote=False)
+    """Text for the Markdown of an index; its formulas (``$a < b$``) stay as they are."""
+    parts: list[str] = []
+    end = 0
+    for match in INLINE.finditer(text):
+        parts += [html.escape(text[end : match.start()], quote=False), match[0]]
+        end = match.end()
+    return "".join(parts) + html.escape(text[end:], quote=False)

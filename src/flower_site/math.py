@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import json
 import re
-import unicodedata
 from functools import cache
 from pathlib import Path
 
@@ -107,36 +106,8 @@ def _outside_search(html: str) -> str:
     return html.replace("<annotation ", "<annotation data-search-exclude ")
 
 
-def plain_text(latex: str) -> str:
-    r"""A formula as plain text, for a table of contents: `\sqrt{d_k}` is √d_k."""
-    text = re.sub(
-        r"\\(?:left|right|[bB]ig+[lr]?|mathrm|mathbf|text|operatorname|,|;|!)(?![a-zA-Z])",
-        "",
-        latex,
-    )
-    text = re.sub(r"\^\{?\\(?:top|mathsf\{?T)\}*", "ᵀ", text)
-    text = re.sub(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", text)
-    text = re.sub(r"\\([a-zA-Z]+)\s*", _symbol, text)
-    return re.sub(r"[{}\\]", "", text).strip()
-
-
-def _symbol(match: re.Match[str]) -> str:
-    name = match[1]
-    known = {
-        "sqrt": "√",
-        "times": "×",
-        "cdot": "·",
-        "to": "→",
-        "infty": "∞",
-        "le": "≤",
-        "ge": "≥",
-        "in": "∈",
-    }
-    if name in known:
-        return known[name]
-    size = "CAPITAL" if name[0].isupper() else "SMALL"
-    spelling = "LAMDA" if name.lower() == "lambda" else name.upper()
-    try:
-        return unicodedata.lookup(f"GREEK {size} LETTER {spelling}")
-    except KeyError:
-        return name
+def tidy(latex: str) -> str:
+    """The formula without the indentation of its lines: the same formula anywhere is the same
+    text.
+    """
+    return re.sub(r"[ \t]*\n[ \t]*", "\n", latex).strip()

@@ -23,12 +23,13 @@ class Line:
 
 
 def mutation_report(root: Path, slugs: Sequence[str]) -> Iterator[Line]:
-    """One line a formula, its survivors below, and the totals.
+    """One line a formula, its survivors below, and the totals; all formulas for ``all`` or none.
 
     Raises:
         Problem: for a formula that does not exist or does not pass its own check.
     """
     book = FormulaBook.load(root)
+    slugs = [] if list(slugs) == ["all"] else slugs
     for slug in slugs:
         if slug not in book.blocks:
             close = nearest(slug, book.blocks)

@@ -30,6 +30,7 @@ from .landmarks import with_unique_landmarks
 from .notebook_pages import NotebookFile, download_uri, fill_cells
 from .notebooks import uncompared_cells
 from .page_links import SiteLinksExtension
+from .plain_math import plain_sentence
 from .problems import Problem, Problems
 from .search_text import searchable
 from .search_words import write_words
@@ -146,6 +147,9 @@ class FlowerPlugin(BasePlugin):  # type: ignore[type-arg]
     ) -> str:
         uri = page.file.src_uri
         page.meta.setdefault("description", page.meta.get("summary") or "")
+        page.meta.setdefault("title", self.contents.titles.get(uri) or page.title)
+        for key in ("title", "description"):  # tab, navigation, feed: plain text only
+            page.meta[key] = plain_sentence(str(page.meta[key]))
         if page.meta.get("status") == "draft":
             page.meta["draft"] = True  # the feed leaves drafts out
         in_notebooks = uri in self.contents.notebooks

@@ -1,4 +1,5 @@
-"""What of a page the search reads: words, once each, without drawings, code cells and BibTeX.
+"""What of a page the search reads: words, once each, without drawings, code cells and BibTeX;
+formulas as plain text with their signs (√d_k).
 
 The theme's own ``data-search-exclude`` ends at the first closing tag of the same name, so it can't
 leave out KaTeX's nested spans; and a reader doesn't search for the labels on a figure's axes.
@@ -7,6 +8,8 @@ leave out KaTeX's nested spans; and a reader doesn't search for the labels on a 
 from __future__ import annotations
 
 from selectolax.lexbor import LexborHTMLParser
+
+from flower_site.plain_math import plain_text
 
 LEFT_OUT = (
     "[data-search-exclude], .katex-html, svg, script, style, "
@@ -21,6 +24,10 @@ def searchable(html: str) -> str:
         html: the content as MkDocs rendered it.
     """
     tree = LexborHTMLParser(f"<!doctype html><body>{html}</body>")
+    for node in tree.css(".katex"):
+        source = node.css_first("annotation")
+        if source is not None:
+            node.replace_with(plain_text(source.text()))
     for node in tree.css(LEFT_OUT):
         node.decompose()
     body = tree.body

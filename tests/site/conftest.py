@@ -11,7 +11,7 @@ import small_repo
 from markdown import Markdown
 
 from flower_site import context
-from flower_site.blocks.math import ARITHMATEX, STRUCTURE
+from flower_site.blocks.math_check import ARITHMATEX, STRUCTURE
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flower_site.blocks import math
+from flower_site.blocks import math, math_check
 from flower_site.blocks.check import check_text
 from flower_site.problems import Problem, Problems
 
@@ -124,7 +124,7 @@ def test_escaped_brackets_in_a_sentence_are_text(repo: Path, render) -> None:
 def test_the_structure_is_that_of_the_site() -> None:
     configuration = (Path(__file__).parents[2] / "mkdocs.yml").read_text("utf-8")
     extensions = configuration[configuration.index("markdown_extensions:") :]
-    for name in math.STRUCTURE:
+    for name in math_check.STRUCTURE:
         assert re.search(rf"^  - {re.escape(name)}:?$", extensions, re.M), name
     for option in ("generic: true", "inline_syntax: [dollar]", "block_syntax: [dollar, square]"):
         assert f"      {option}\n" in extensions

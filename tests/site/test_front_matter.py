@@ -93,3 +93,30 @@ def test_what_a_paper_names_must_exist(tmp_path: Path) -> None:
         (12, 5, "是不是 attention？"),
     ]
     assert issubclass(PaperMatter, NoteMatter)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "column"),
+    [
+        ("summary: 再乘 W^O。", "W^O 会原样显示", 13),
+        ("title: 除以 \\sqrt{d_k}", "\\sqrt{d_k} 会原样显示", 11),
+        ("title: 宽 d_{model}", "d_{model} 会原样显示", 10),
+        ("summary: 除以 $\\frac{a$", "公式有误", 13),
+    ],
+)
+def test_math_stands_in_dollars_and_is_right(
+    tmp_path: Path, line: str, message: str, column: int
+) -> None:
+    rows = {"title": "title: 甲", "summary": "summary: 乙"} | {line.partition(":")[0]: line}
+    page = tmp_path / "docs/cards/a.md"
+    page.parent.mkdir(parents=True)
+    (tmp_path / "notebooks").mkdir()
+    head = "\n".join(rows.values())
+    page.write_text(f"---\n{head}\nstatus: published\ntags: [x]\n---\n\n# 甲\n", "utf-8")
+    ((problem,), _) = check_front_matter(tmp_path)
+    assert message in problem.message
+    assert (problem.line, problem.column) == (2 if "title" in line else 3, column)
+    assert problem.remedy
+    good = head.replace(line, line.partition(":")[0] + ": 除以 $\\sqrt{d_k}$ 与 d_k，100% 的 a_b")
+    page.write_text(f"---\n{good}\nstatus: published\ntags: [x]\n---\n\n# 甲\n", "utf-8")
+    assert check_front_matter(tmp_path)[0] == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flower_site import math
-from flower_site.math import ASSETS, KATEX_VERSION, Katex, MathError, plain_text
+from flower_site.math import ASSETS, KATEX_VERSION, Katex, MathError
 
 
 def test_a_formula_is_html_and_mathml_with_its_latex() -> None:
@@ -48,14 +48,6 @@ def test_a_bad_formula_is_not_kept(tmp_path: Path) -> None:
         with pytest.raises(MathError):
             renderer.html(r"\foo")
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-@pytest.mark.parametrize(
-    ("latex", "text"),
-    [(r"\sqrt{d_k}", "√d_k"), (r"QK^\top", "QKᵀ"), (r"\lambda_1", "λ_1"), (r"\frac{1}{n}", "1/n")],
-)
-def test_plain_text(latex: str, text: str) -> None:
-    assert plain_text(latex) == text
 
 
 def test_the_vendored_katex_is_whole_and_asks_for_woff2_only() -> None:

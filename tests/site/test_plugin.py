@@ -20,6 +20,8 @@ from flower_site.plugin import FlowerPlugin
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = Path(__file__).parent / "fixture_site"
+CARD = "docs/cards/scaled.md"
+NOTEBOOK = "notebooks/scaled.ipynb"
 
 
 def make_repository(folder: Path) -> Path:
@@ -157,6 +159,39 @@ def test_index_pages_edit_links_meta_and_feed(built: Path) -> None:
     assert not (built / "glossary-terms.txt").exists()
 
 
+def test_formulas_in_titles_and_summaries(tmp_path: Path) -> None:
+    """Index pages typeset them; tab, navigation, feed and search have a readable form."""
+    folder = make_repository(tmp_path / "repository")
+    card = folder / CARD
+    text = card.read_text("utf-8")
+    text = re.sub(r"(?m)^title: .*$", r"title: 为何除以 $\\sqrt{d_k}$", text)
+    text = re.sub(r"(?m)^summary: .*$", r"summary: 再乘 $W^O$，当 $a < b$。", text)
+    text = re.sub(r"(?m)^# .*$", r"# 为何除以 $\\sqrt{d_k}$", text, count=1)
+    card.write_text(text + "\n## 根号 $\\sqrt{d_k}$\n", encoding="utf-8")
+    commit(folder)
+    done = build(folder, SITE_URL="https://example.org/notes/")
+    assert done.returncode == 0, done.stdout + done.stderr
+    site = folder / "site"
+    page, index = read(site, "cards/scaled"), read(site, "cards")
+    assert "<title>为何除以 √d_k - Flower Research Notes</title>" in page
+    assert '<meta property="og:title" content="为何除以 √d_k">' in page
+    assert '<meta name="description" content="再乘 Wᴼ，当 a < b。">' in page
+    assert re.search(r'<span class="md-ellipsis">\s*为何除以 √d_k', index)  # the navigation
+    article = index[index.index("<article") : index.index("</article>")]
+    formulas = re.findall(r"<annotation[^>]*>(.*?)</annotation>", article)
+    assert formulas == [r"\sqrt{d_k}", "W^O", "a &lt; b"]
+    assert "$" not in re.sub(r"<annotation.*?</annotation>", "", article, flags=re.S)
+    feed = (site / "feed_rss_created.xml").read_text("utf-8")
+    assert "<title>为何除以 √d_k</title>" in feed
+    assert "再乘 Wᴼ，当 a &lt; b。" in feed.replace("&amp;lt;", "&lt;")
+    assert "katex" not in feed
+    docs = json.loads((site / "search/search_index.json").read_text("utf-8"))["docs"]
+    titles = [doc["title"].replace("\u200b", "") for doc in docs]
+    assert "为何除以 √d_k" in titles
+    assert "根号 √d_k" in titles
+    assert check_html(site).faults == []
+
+
 def test_without_an_address_there_are_no_dead_links(tmp_path: Path) -> None:
     folder = make_repository(tmp_path / "repository")
     done = build(folder)
@@ -166,10 +201,6 @@ def test_without_an_address_there_are_no_dead_links(tmp_path: Path) -> None:
     assert "md-source" not in card
     assert "feed_rss" not in card
     assert check_html(folder / "site").faults == []
-
-
-CARD = "docs/cards/scaled.md"
-NOTEBOOK = "notebooks/scaled.ipynb"
 
 
 @pytest.mark.parametrize(

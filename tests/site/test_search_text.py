@@ -1,5 +1,6 @@
 """The search reads words once, and no drawings or code cells."""
 
+from flower_site.math import Katex
 from flower_site.search_text import searchable
 
 
@@ -21,3 +22,8 @@ def test_what_the_search_does_not_read() -> None:
     assert "<pre>2</pre>" in text
     for left_out in ("!", "轴", "x = 1", "甲", "乙", "@misc"):
         assert left_out not in text
+
+
+def test_formulas_are_searched_with_their_signs() -> None:
+    drawn = f"<h2>为何除以 {Katex().html(chr(92) + 'sqrt{d_k}')}</h2><p>{Katex().html('W^O')}</p>"
+    assert searchable(drawn) == "<h2>为何除以 √d_k</h2><p>Wᴼ</p>"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flower_site.blocks import diagrams, formula, inline, math, notebook, references, source
+from flower_site.blocks import diagrams, formula, inline, math_check, notebook, references, source
 from flower_site.blocks.page import page_of
 from flower_site.problems import Problem
 from flower_site.texts import Text
 
 CHECKS = (
-    math.find_problems,
-    math.find_undrawn,
+    math_check.find_problems,
+    math_check.find_undrawn,
     diagrams.find_problems,
     formula.find_problems,
     notebook.find_problems,

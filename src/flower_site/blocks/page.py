@@ -35,7 +35,7 @@ _DISPLAY = re.compile(
     re.S | re.M,
 )
 _FOOTNOTE = re.compile(r"^\[\^[^\]\n]+\]:.*(?:\n(?:[ \t]+.*)?)*", re.M)
-_INLINE = re.compile(RE_SMART_DOLLAR_INLINE)
+INLINE: re.Pattern[str] = re.compile(RE_SMART_DOLLAR_INLINE)
 _PARAGRAPH_START = re.compile(
     r"^[ \t>]*(?:[-*+][ \t]|\d+[.)][ \t]|#{1,6}[ \t]|\||/{3}|!!!|\?\?\?|===|$)"
 )
@@ -158,7 +158,7 @@ class Page:
         for start, paragraph in _paragraphs(rest):
             found.extend(
                 Formula(match[3], start + match.start(3), False)
-                for match in _INLINE.finditer(paragraph)
+                for match in INLINE.finditer(paragraph)
                 if match[3]
             )
         return sorted(found, key=lambda formula: formula.start)
