@@ -22,7 +22,8 @@ class Comparison:
     ``other`` names who gave the other value; ``sizes`` are the sizes of the draw, ``axis_names``
     the names by size;
     ``precision`` is ``float64`` or ends in ``float32``; ``failure`` is the error with which the
-    function refused its arguments (``result`` is NaN then).
+    function refused its arguments (``result`` is NaN then). ``by_code``: ``other`` is a function,
+    not another side of the formula.
     """
 
     expected: Tensor
@@ -33,6 +34,7 @@ class Comparison:
     axis_names: dict[int, str]
     precision: str
     failure: FormulaError | None = None
+    by_code: bool = False
 
     @property
     def undefined(self) -> bool:
@@ -43,27 +45,25 @@ class Comparison:
         finite = torch.isfinite(self.expected) & torch.isfinite(self.result)
         return ~finite & (self.expected != self.result)
 
-    def require_both_undefined(self, at: str, hint: str) -> None:
-        """Both lack a value in the same entries, and the other entries agree.
+    def require_defined_rest(self, at: str, hint: str) -> None:
+        """The entries that both give agree; a function gives all that the formula gives.
+
+        Where the formula lacks a value it says nothing, whatever the function returns there.
 
         Raises:
-            FormulaError: if one of them has a value where the other has none; ``at`` names the
+            FormulaError: if the function lacks a value that the formula has; ``at`` names the
                 sizes.
             Disagreement: if the other entries differ.
         """
         lacking = self._lacking()
-        refused = "" if self.failure is None else f" ({self.failure.message})"
-        for has, name, other in (
-            (torch.isfinite(self.result), "the formula", self.other),
-            (torch.isfinite(self.expected), self.other, "the formula"),
-        ):
-            if bool((has & lacking).any()):
-                raise FormulaError(
-                    f"at {at} {name} has no value, but {other} has one{refused}",
-                    self.span,
-                    hint,
-                    self._both_values(float("inf")),
-                )
+        if self.by_code and bool((torch.isfinite(self.expected) & lacking).any()):
+            refused = "" if self.failure is None else f" ({self.failure.message})"
+            raise FormulaError(
+                f"at {at} {self.other} has no value, but the formula has one{refused}",
+                self.span,
+                hint,
+                self._both_values(float("inf")),
+            )
         zero = torch.zeros_like(self.expected)
         expected, result = (torch.where(lacking, zero, x) for x in (self.expected, self.result))
         replace(self, expected=expected, result=result, failure=None).require_agreement()

@@ -279,6 +279,7 @@ class Checker:
                     axis_names,
                     precision,
                     failure,
+                    by_code=True,
                 )
             )
         return found

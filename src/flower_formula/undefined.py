@@ -3,8 +3,8 @@ r"""Sizes at which a formula has no value: ``\epsilon / (c - 1)`` where c = 1.
 Such a draw says nothing about the formula, so it is drawn again and the report says at which sizes
 that was. It is done only if
 
-* the formula and what it is compared with lack a value in the same entries and agree in the rest;
-  where one of them has a value they differ, and the author has to declare ``c > 1``;
+* the formula has no value there; where it has one and the function has none, they differ, and the
+  author has to declare ``c > 1``; entries that both have must agree there too;
 * the sizes are the reason, not the values: other tensors of the same sizes have no value either,
   and among many draws a size (or two that are equal) tells which have one;
 * enough of those draws have a value to make up for the ones without.
@@ -48,7 +48,7 @@ def drawn_again(
         declarations: the symbols of the formula.
 
     Raises:
-        FormulaError: if only one side has no value, or the sizes are not the reason.
+        FormulaError: if only the function has no value, or the sizes are not the reason.
         Disagreement: if the sides differ.
     """
     at: tuple[str, str] | None = None
@@ -65,11 +65,11 @@ def drawn_again(
             at = _reason(lacking, [draw.sizes for draw in fine], declarations)
     for comparison in (found for draw in without for found in compare(draw)):
         if at is not None and comparison.undefined:
-            comparison.require_both_undefined(*at)
+            comparison.require_defined_rest(*at)
         else:
             comparison.require_agreement()
     assert at is not None
-    return fine[: len(without)], f"no value at {at[0]} on either side: drawn again"
+    return fine[: len(without)], f"no value at {at[0]}: drawn again"
 
 
 def _reason(
