@@ -28,7 +28,7 @@ export NO_MKDOCS_2_WARNING := 1
 STAGES := lint types unit check test-notebooks test-site test-browser
 
 .PHONY: help install serve build offline notebooks lab check test $(STAGES) coverage format mutate freeze \
-        clean clean-venv
+        clean clean-venv test-portable
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +133,29 @@ test-site: build
 
 test-browser: $(READY) ## the built site in Chromium
 	$(BIN)/pytest tests/browser
+
+# Other processors, imitated: kernels for older instruction sets, sums taken by two threads.
+PORTABLE := ATEN_CPU_CAPABILITY=default,OMP_NUM_THREADS=1 \
+            ATEN_CPU_CAPABILITY=default,OMP_NUM_THREADS=2 \
+            ATEN_CPU_CAPABILITY=avx2,OMP_NUM_THREADS=1 \
+            ATEN_CPU_CAPABILITY=avx2,OMP_NUM_THREADS=2 \
+            ONEDNN_MAX_CPU_ISA=SSE41,MKL_ENABLE_INSTRUCTIONS=SSE4_2,OMP_NUM_THREADS=1
+
+test-portable: $(READY) ## tests that train or compare numbers, and all notebooks, as on other processors
+	@set -e; begun=$$SECONDS; \
+	for settings in $(PORTABLE); do \
+	    from=$$SECONDS; export $${settings//,/ }; \
+	    printf '\n== %s: ' "$$settings"; \
+	    $(BIN)/python -c 'import torch; print(torch.backends.cpu.get_cpu_capability())'; \
+	    $(BIN)/pytest --quiet --numprocesses=$$(($(WORKERS) / OMP_NUM_THREADS)) \
+	        tests/transformer tests/formula tests/test_readme.py \
+	        tests/site/test_planted_faults.py::test_the_site_as_it_stands_is_clean; \
+	    $(BIN)/pytest --quiet --nbval --nbval-current-env --nbval-cell-timeout=120 \
+	        --numprocesses=$(WORKERS) --dist=loadfile notebooks; \
+	    echo "== $$((SECONDS - from)) s"; \
+	    unset $$(sed 's/=[^,]*,*/ /g' <<<"$$settings"); \
+	done; \
+	echo "== all of make test-portable: $$((SECONDS - begun)) s"
 
 coverage: $(READY) ## unit tests with line and branch coverage
 	$(BIN)/pytest tests --ignore=tests/browser --numprocesses=$(WORKERS) --cov

